@@ -39,7 +39,7 @@ from graphmem.llm.providers import SECONDS
 from graphmem.models import Episode, EpisodeFilter, EpisodeQuery, Scope, utc_now
 from graphmem.ontology import Ontology
 from graphmem.protocols import Extractor, GraphBackend, Redactor, VectorIndex
-from graphmem.recall.embeddings import StoredMeaning
+from graphmem.recall.embeddings import StoredEntityEmbeddings
 from graphmem.recall.options import SpreadingOptions
 from graphmem.recall.service import RecallService
 from graphmem.recall.traces import RecallRecorder
@@ -105,17 +105,17 @@ class Engine:
         self._vectors = vectors
         self._similar = similar
         reranker = Reranker(cross_encoder, settings.embedding_timeout) if cross_encoder is not None else None
-        reader, spreading = EpisodeEncoder(embedder, phrase_finder()), SpreadingOptions.of(settings)
+        encoder, spreading = EpisodeEncoder(embedder, phrase_finder()), SpreadingOptions.of(settings)
         self.redactor, self.redaction = redactor, redaction
         self.recorder = RecallRecorder(backend)
         self.diagnostics = Diagnostics(backend, settings, queue, extractor, vectors, self.background_errors)
-        meaning = None
+        embeddings = None
         if embedder is not None and similar is not None:
             wait = settings.index_wait
-            meaning = StoredMeaning(backend, embedder, similar.vectors, similar.index_waiting, wait)
+            embeddings = StoredEntityEmbeddings(backend, embedder, similar.vectors, similar.index_waiting, wait)
         self.search = GraphRAGService(
             backend,
-            reader,
+            encoder,
             spreading,
             vectors,
             reranker,
@@ -129,7 +129,7 @@ class Engine:
             backend,
             ontology,
             self.recorder,
-            meaning,
+            embeddings,
             self.redacted,
             self.search.evidence,
             clock,

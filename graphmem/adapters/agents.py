@@ -20,7 +20,7 @@ from graphmem.memory import GraphMemory
 from graphmem.messages import TOOL_CALL_ID, TOOL_CALLS, digest, message_fields
 from graphmem.models import ATTACHMENTS, Episode
 from graphmem.results import Fact
-from graphmem.search.context import render_episode, render_fact, worth_quoting
+from graphmem.search.context import quotable_episodes, render_episode, render_fact
 
 _log = logging.getLogger(__name__)
 
@@ -244,7 +244,7 @@ class Notes:
             found = self.memory.search(query, asked_by=self.user, k=self.limit)
         except GraphMemError as error:
             return f"Error: {error}"
-        return _rendered(known.facts, worth_quoting(found.found))
+        return _rendered(known.facts, quotable_episodes(found.found))
 
     def _manage(self, content: str, action: Action, note_id: str | None) -> str:
         if action not in self.actions:

@@ -15,10 +15,10 @@ from graphmem.results import Fact
 from graphmem.search.context import (
     CountTokens,
     order_facts,
+    quotable_episodes,
     render_community,
     render_episode,
     render_fact,
-    worth_quoting,
 )
 from graphmem.search.passages import term_weights
 from graphmem.search.results import Found
@@ -117,7 +117,7 @@ class Material:
             Texts of messages that the prompt has anyway.
         """
         budget = budget_tokens - count_tokens(as_data("x"))
-        said = [e for e in worth_quoting(self.found) if e.text not in kept and not _only_asks(e, self.question)]
+        said = [e for e in quotable_episodes(self.found) if e.text not in kept and not _only_asks(e, self.question)]
         weights = term_weights(self.question, [episode.searchable_text for episode in said])
         own = [e for e in said if session_id is None or e.session_id == session_id]
         others = [e for e in said if session_id is not None and e.session_id != session_id]

@@ -40,7 +40,7 @@ from graphmem.search.context import (
     explain_context,
     fence_tokens,
     fenced,
-    worth_quoting,
+    quotable_episodes,
 )
 from graphmem.search.rerank import CrossEncoder
 from graphmem.search.results import ExpansionConfig, Fusion, SearchOptions, SearchResults
@@ -462,7 +462,7 @@ class GraphMemory(Exploration):
         # a recall at a time searches also what was told later about that time
         evidence = found.evidence if moment is None and options.episodes else None
         known = self._engine.recall.recall(self._scopes(scopes), query, options, evidence=evidence)
-        said = worth_quoting(found.found, least)
+        said = quotable_episodes(found.found, least)
         overview = least != "trusted" and not to_filter(filters)
         about = self._engine.communities.overview(self._scopes(scopes), query, moment) if overview else ()
         if about and self._engine.has_expired(self._scopes(scopes)):

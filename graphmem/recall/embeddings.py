@@ -42,7 +42,7 @@ class EntityEmbeddings(Protocol):
         ...
 
 
-class StoredMeaning(EntityEmbeddings):
+class StoredEntityEmbeddings(EntityEmbeddings):
     """Stored entity vectors ("name: summary", computed at ingestion), and question vectors by the model.
 
     Parameters
@@ -105,29 +105,29 @@ class StoredMeaning(EntityEmbeddings):
 
 
 def entity_vectors(
-    meaning: EntityEmbeddings | None, scopes: Sequence[Scope], entity_ids: Sequence[str]
+    embeddings: EntityEmbeddings | None, scopes: Sequence[Scope], entity_ids: Sequence[str]
 ) -> Floats | None:
     """Return unit vectors of n entities, shape (n, d), zero rows for missing ones; None if unavailable."""
-    if meaning is None:
+    if embeddings is None:
         return None
     try:
-        return _unit(meaning.of_entities(scopes, entity_ids), rows=len(entity_ids))
+        return _unit(embeddings.of_entities(scopes, entity_ids), rows=len(entity_ids))
     except Exception as error:  # noqa: BLE001 - a model or an index may raise anything; recall continues without
         _log.debug("no vectors of entities: %s: %s", type(error).__name__, error)
         return None
 
 
 def query_cosines(
-    meaning: EntityEmbeddings | None, scopes: Sequence[Scope], query: str, entity_ids: Sequence[str]
+    embeddings: EntityEmbeddings | None, scopes: Sequence[Scope], query: str, entity_ids: Sequence[str]
 ) -> Floats | None:
     """Return the cosine of a question and each of n entities, shape (n,); None on failure.
 
     The question is embedded once. The value of an entity without a vector is NaN.
     """
-    if meaning is None or (vectors := entity_vectors(meaning, scopes, entity_ids)) is None:
+    if embeddings is None or (vectors := entity_vectors(embeddings, scopes, entity_ids)) is None:
         return None
     try:
-        [question] = _unit(np.atleast_2d(meaning.of_query(query)), rows=1)
+        [question] = _unit(np.atleast_2d(embeddings.of_query(query)), rows=1)
         return np.where(np.any(vectors != 0.0, axis=1), vectors @ question, math.nan)
     except Exception as error:  # noqa: BLE001 - as above
         _log.debug("no vector of the question: %s: %s", type(error).__name__, error)
@@ -135,11 +135,11 @@ def query_cosines(
 
 
 def nearest_entities(
-    meaning: EntityEmbeddings, scopes: Sequence[Scope], query: str, limit: int
+    embeddings: EntityEmbeddings, scopes: Sequence[Scope], query: str, limit: int
 ) -> list[tuple[str, float]]:
     """Return (entity id, cosine) of the entities with the most similar vectors to a question; empty on failure."""
     try:
-        found = meaning.nearest(scopes, meaning.of_query(query), limit)
+        found = embeddings.nearest(scopes, embeddings.of_query(query), limit)
         return [(entity_id, cosine) for entity_id, cosine in found if cosine >= LEAST_COSINE]
     except Exception as error:  # noqa: BLE001 - as above
         _log.debug("no entities by vectors: %s: %s", type(error).__name__, error)

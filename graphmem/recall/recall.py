@@ -52,7 +52,7 @@ def recall(
     options: RecallOptions,
     ontology: Ontology,
     now: datetime,
-    meaning: EntityEmbeddings | None = None,
+    embeddings: EntityEmbeddings | None = None,
     observer: Observe | None = None,
     evidence: Evidence | None = None,
 ) -> RecallResult:
@@ -71,7 +71,7 @@ def recall(
         The store, the scopes to search, the question, and the options and ontology to apply.
     now
         Reference time of ages, relative dates and expiry.
-    meaning
+    embeddings
         Optional vectors, for seeds without a word match and for the strategies that use them (astar, ppr).
     observer
         Called with the subgraph, the walk and the scores of the edges, if there are seeds.
@@ -86,7 +86,7 @@ def recall(
         limit=options.max_seeds,
         community_cap=options.seed_community_cap,
         as_of=options.as_of,
-        meaning=meaning,
+        embeddings=embeddings,
         mode=options.seed_mode,
     )
     strategy, edge_types = _planned(query, seeds, options, now)
@@ -95,7 +95,7 @@ def recall(
 
     def find(*, live: bool) -> tuple[_Scored | None, list[Fact], Sources]:
         """Return the walk, only along facts with a source that hasn't expired if `live`, the best facts and sources."""
-        planned = (seeds, options, strategy, edge_types, ontology, now, meaning)
+        planned = (seeds, options, strategy, edge_types, ontology, now, embeddings)
         scored = _walked(backend, scopes, query, *planned, live=live) if seeds else None
         facts = _best_facts(backend, scopes, scored, stated, options)
         return scored, facts, sources_of(backend, scopes, facts)
@@ -127,7 +127,7 @@ def _walked(
     edge_types: tuple[EdgeType, ...],
     ontology: Ontology,
     now: datetime,
-    meaning: EntityEmbeddings | None,
+    embeddings: EntityEmbeddings | None,
     *,
     live: bool,
 ) -> _Scored:
@@ -168,10 +168,10 @@ def _walked(
             )
         case "ppr":
             mentions = _mentions(backend, scopes, graph.node_ids, options)
-            vectors = entity_vectors(meaning, scopes, graph.node_ids)
+            vectors = entity_vectors(embeddings, scopes, graph.node_ids)
             walk = strategies.walk_pagerank(graph, seed_scores, mentions, vectors)
         case "astar":
-            cosines = query_cosines(meaning, scopes, query, graph.node_ids)
+            cosines = query_cosines(embeddings, scopes, query, graph.node_ids)
             walk = strategies.walk_cheapest_paths(graph, seed_scores, cosines)
     return _score(graph, walk, query, options, ontology, now, past)
 

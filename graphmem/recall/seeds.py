@@ -138,7 +138,7 @@ def find_seeds(
     limit: int,
     community_cap: int = 0,
     as_of: AsOf | None = None,
-    meaning: EntityEmbeddings | None = None,
+    embeddings: EntityEmbeddings | None = None,
     mode: SeedMode = "text",
     candidates: int = _CANDIDATES,
 ) -> list[Seed]:
@@ -156,10 +156,10 @@ def find_seeds(
         Maximum number of seeds per community of level 0; 0 means no limit.
     as_of
         Time of the community memberships.
-    meaning
+    embeddings
         Optional vectors to find entities by: with mode "text" only if words find nothing, with "hybrid" always.
     mode
-        See `meaning`.
+        See `embeddings`.
     candidates
         Maximum number of candidates by words, by aliases and by vectors, each.
     """
@@ -168,8 +168,8 @@ def find_seeds(
     if words or phrases:
         hits = backend.search_entities(scopes, words=words, phrases=phrases, limit=candidates)
     cosines: dict[str, float] = {}
-    if meaning is not None and (mode == "hybrid" or not hits):
-        cosines = dict(nearest_entities(meaning, scopes, query, candidates))
+    if embeddings is not None and (mode == "hybrid" or not hits):
+        cosines = dict(nearest_entities(embeddings, scopes, query, candidates))
         hits += _hits_of(backend, scopes, cosines.keys() - {hit.entity.id for hit in hits})
     if not community_cap:
         return score_seeds(hits, words, cosines, structural_weight=structural_weight, limit=limit)

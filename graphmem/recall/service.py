@@ -50,7 +50,7 @@ class RecallService:
         The store and its ontology.
     recorder
         Writer of retrieval counts and traces.
-    meaning
+    embeddings
         Vectors to find entities by; None finds them by words only.
     redact
         Redacts a question before it is processed.
@@ -67,7 +67,7 @@ class RecallService:
         backend: GraphBackend,
         ontology: Ontology,
         recorder: RecallRecorder,
-        meaning: EntityEmbeddings | None,
+        embeddings: EntityEmbeddings | None,
         redact: Callable[[str], str],
         find_evidence: FindEvidence | None = None,
         clock: Callable[[], datetime] = utc_now,
@@ -77,7 +77,7 @@ class RecallService:
         self._backend = backend
         self._ontology = ontology
         self._recorder = recorder
-        self._meaning = meaning
+        self._embeddings = embeddings
         self._redact = redact
         self._find_evidence = find_evidence
         self._clock = clock
@@ -134,7 +134,7 @@ class RecallService:
 
         def ask(options: RecallOptions) -> tuple[RecallResult, Observer | None]:
             services, observer = (self._ontology, now), Observer() if trace else None
-            found = recall(self._backend, scopes, query, options, *services, self._meaning, observer, evidence)
+            found = recall(self._backend, scopes, query, options, *services, self._embeddings, observer, evidence)
             return found, observer
 
         result, observer = ask(options)

@@ -28,7 +28,7 @@ _SHORTEST_QUOTE = 240  # characters that a quote may have in any budget
 _FACTS = 3  # facts get at most 1 / _FACTS of the budget
 _QUOTES = 12  # quotes of full length that fit into the budget, as far as the limits above and below permit
 _BYTES = 4  # characters of a token, as estimated
-_GLIMPSE = 200  # maximum characters of a summary if not all communities fit in full
+_SHORT_SUMMARY = 200  # maximum characters of a summary if not all communities fit in full
 _BREAKING = re.compile(r"[<>]|\s+")
 _SURE = {"stated": "", "plan": "planned", "hearsay": "reported", "possible": "possibly"}
 _SOURCES = {"trusted": "", "external": "external source", "untrusted": "untrusted source"}
@@ -160,9 +160,9 @@ def build_context(
     overview = _overview(groups, _share(budget_tokens, 2, stated or quotes), count_tokens)
     if overview:
         budget_tokens -= _cost(overview, count_tokens) + count_tokens("\n\n")
-    leads = _best(stated, weights) >= _best(quotes, weights)
+    facts_first = _best(stated, weights) >= _best(quotes, weights)
     room = _share(budget_tokens, _FACTS, quotes)
-    if stated and leads:
+    if stated and facts_first:
         room = max(room, _cost([HEADER, stated[0]], count_tokens))
     some = _fit(HEADER, stated, min(room, budget_tokens), count_tokens)
     between = count_tokens("\n\n") if quotes else 0
@@ -171,7 +171,7 @@ def build_context(
         quoted[1:] = sorted(quoted[1:], key=lambda line: of_quote[line].occurred_at)
     left = budget_tokens - between - _cost(quoted, count_tokens)
     fact_block = _fit(HEADER, stated, left if quoted else budget_tokens, count_tokens)
-    blocks = (overview, fact_block, quoted) if leads else (overview, quoted, fact_block)
+    blocks = (overview, fact_block, quoted) if facts_first else (overview, quoted, fact_block)
     rendered = "\n\n".join("\n".join(block) for block in blocks if block)
     of_group = dict(zip(overview[1:], groups, strict=False))
     return rendered, {**of_group, **of_fact, **of_quote}
@@ -240,7 +240,7 @@ def _overview(communities: Sequence[FoundCommunity], budget: int, count_tokens: 
     whole = _fit(COMMUNITIES_HEADER, [render_community(c) for c in communities], budget, count_tokens)
     if len(whole) > len(communities):
         return whole
-    return _fit(COMMUNITIES_HEADER, [render_community(c, _GLIMPSE) for c in communities], budget, count_tokens)
+    return _fit(COMMUNITIES_HEADER, [render_community(c, _SHORT_SUMMARY) for c in communities], budget, count_tokens)
 
 
 def _share(budget: int, parts: int, others: Sequence[str]) -> int:
@@ -264,10 +264,10 @@ def _cost(block: Sequence[str], count_tokens: CountTokens) -> int:
 
 def render_community(community: FoundCommunity, most: int | None = None) -> str:
     """Return a community as one line: name, number of members, and summary of at most `most` characters."""
-    summary = _tamed(community.summary)
+    summary = _on_one_line(community.summary)
     if most is not None and len(summary) > most:
         summary = f"{summary[: most - 1].rsplit(' ', 1)[0]}…"
-    return f"- {_tamed(community.name)} ({counted(len(community), 'member')}): {summary}"
+    return f"- {_on_one_line(community.name)} ({counted(len(community), 'member')}): {summary}"
 
 
 def render_fact(fact: Fact) -> str:
@@ -283,7 +283,7 @@ def render_fact(fact: Fact) -> str:
         when = f"{since:%Y-%m} to {fact.valid_to:%Y-%m}" if since else f"until {fact.valid_to:%Y-%m}"
     inferred = "" if fact.inferred_by is None else "inferred"
     when = ", ".join(filter(None, (when, _SURE[fact.certainty], inferred, _SOURCES[fact.trust])))
-    return f"- {_tamed(fact.fact).rstrip('.')} ({when}) [confidence: {fact.confidence:.2f}]"
+    return f"- {_on_one_line(fact.fact).rstrip('.')} ({when}) [confidence: {fact.confidence:.2f}]"
 
 
 def render_episode(episode: Episode, weights: Mapping[str, float] | None = None, most: int = _QUOTED) -> str:
@@ -291,14 +291,14 @@ def render_episode(episode: Episode, weights: Mapping[str, float] | None = None,
 
     The trust of its source stands behind the author, unless it is trusted.
     """
-    text, attached = (_tamed(passage(part, weights or {}, most)) for part in (episode.text, episode.attached))
-    who = _tamed(episode.speaker or episode.title or episode.role or episode.source)
+    text, attached = (_on_one_line(passage(part, weights or {}, most)) for part in (episode.text, episode.attached))
+    who = _on_one_line(episode.speaker or episode.title or episode.role or episode.source)
     if source := _SOURCES[trust_of(episode)]:
         who = f"{who} ({source})"
     return f'- {episode.occurred_at:%Y-%m-%d}, {who}: "{text}" {attached}'.rstrip()
 
 
-def worth_quoting(found: Sequence[Found], min_trust: Trust = "external") -> list[Episode]:
+def quotable_episodes(found: Sequence[Found], min_trust: Trust = "external") -> list[Episode]:
     """Return the episodes of a search that are useful in a prompt.
 
     Return none if no result shares a word, a fact or a name with the question, since a nearest vector always exists.
@@ -309,5 +309,6 @@ def worth_quoting(found: Sequence[Found], min_trust: Trust = "external") -> list
     return [episode for episode in episodes if is_trusted(trust_of(episode), min_trust)]
 
 
-def _tamed(text: str) -> str:
+def _on_one_line(text: str) -> str:
+    """Return a text on one line, without angle brackets."""
     return _BREAKING.sub(lambda m: "" if m[0] in "<>" else " ", text).strip()

@@ -94,7 +94,7 @@ def walk(text: Floats, seeds: Sequence[int], names: Names, candidates: Ints) -> 
 
 def _pairs(nodes: Ints, names: Names) -> tuple[Ints, Ints, Floats]:
     """Return the pairs of synonyms among the nodes (ascending name numbers) in both directions, with their cosines."""
-    a, wanted, cosines = names.alike.among(nodes)
+    a, wanted, cosines = names.synonyms.among(nodes)
     b = np.minimum(np.searchsorted(nodes, wanted), len(nodes) - 1)
     inside = nodes[b] == wanted
     return a[inside], b[inside], cosines[inside].astype(np.float64)
@@ -299,7 +299,7 @@ def _neighbors(node: Node, names: Names, candidates: frozenset[int]) -> list[tup
     if is_episode:
         return [((False, name), 1.0) for name in names.of_episode(number)]
     episodes = [((True, position), 1.0) for position in names.episodes(number) if position in candidates]
-    return episodes + [((False, other), min(1.0, cosine)) for other, cosine in names.alike.of(number).items()]
+    return episodes + [((False, other), min(1.0, cosine)) for other, cosine in names.synonyms.of(number).items()]
 
 
 def _cosines(nodes: Sequence[Node], names: Names, question: NDArray[np.float32] | None) -> Floats | None:

@@ -97,7 +97,7 @@ _COMMON = frozenset(
 _WORD_INSIDE = re.compile(r"(?<=[a-z,;] )[^\W\d_]\w*")
 
 
-def is_telling(name: str) -> bool:
+def is_specific(name: str) -> bool:
     """Return whether a name is specific enough to search texts for."""
     return len(name) > 2 and name not in _COMMON
 
@@ -127,8 +127,8 @@ class Titles:
         """The first two words of names → the word counts of these names, descending."""
 
     def add(self, titles: Iterable[str]) -> list[str]:
-        """Add the sufficiently specific titles (`is_telling`); return the new ones, each once."""
-        fresh = [title for title in dict.fromkeys(titles) if is_telling(title) and title not in self._all]
+        """Add the sufficiently specific titles (`is_specific`); return the new ones, each once."""
+        fresh = [title for title in dict.fromkeys(titles) if is_specific(title) and title not in self._all]
         self._all.update(fresh)
         for words in map(str.split, fresh):
             self._begins.add(words[0])
@@ -162,12 +162,12 @@ class Names:
     def __init__(self) -> None:
         self.texts: list[str] = []
         self.known: dict[str, int] = {}
-        """Specific names (`is_telling`), for lookup in questions → their numbers."""
+        """Specific names (`is_specific`), for lookup in questions → their numbers."""
         self.titled: defaultdict[str, list[int]] = defaultdict(list)
         """Name → episodes titled by it."""
         self._number: dict[str, int] = {}
         self._vectors: GrowingArray[np.float16] | None = None
-        self.alike = SynonymGraph()
+        self.synonyms = SynonymGraph()
         """The synonym graph of the names."""
         self._degree: GrowingArray[np.float64] = GrowingArray(np.float64)
         self._by_word: defaultdict[str, list[int]] = defaultdict(list)
@@ -194,7 +194,7 @@ class Names:
         for number, name in enumerate(names, first):
             self._number[name] = number
             self._episodes.append([])
-            if is_telling(name):
+            if is_specific(name):
                 self.known[name] = number
         self.texts += names
         self._degree.extend(np.zeros(len(names)))
@@ -240,7 +240,7 @@ class Names:
         low, high, cosines = low[first], high[first], cosines[first]
         np.add.at(self._degree.rows, low, cosines)
         np.add.at(self._degree.rows, high, cosines)
-        self.alike.join(low, high, cosines)
+        self.synonyms.join(low, high, cosines)
 
     def extend(self, episodes: Sequence[tuple[Sequence[str], str, str]]) -> None:
         """Add episodes: the names in them (already learned), the title as a name ("" for none), and the text."""
@@ -286,7 +286,7 @@ class Names:
     def reach(self, number: int) -> dict[int, float]:
         """Return the episodes that have a name or a synonym of it → weight, at most 1."""
         reached = dict.fromkeys(self._episodes[number], 1.0)
-        for other, cosine in self.alike.of(number).items():
+        for other, cosine in self.synonyms.of(number).items():
             for position in self._episodes[other]:
                 reached[position] = min(1.0, reached.get(position, 0.0) + cosine)
         return reached

@@ -36,10 +36,10 @@ WEIGHTS = {
 }
 """Weights of the channels of the text score, each normalized over all episodes."""
 
-KEPT = 0.1
+MIN_TEXT_SHARE = 0.1
 """Share of the text score that remains at the maximum graph weight, for a question with a rare name."""
 
-LONG = 80
+LONG_TURN = 80
 """Number of terms above which the score of a turn is corrected for its length."""
 
 CANDIDATES = 1000
@@ -205,10 +205,10 @@ def _questions(corpus: Corpus) -> NDArray[np.float32]:
 def _length_trend(scores: NDArray[np.floating], corpus: Corpus, positions: Ints) -> Floats:
     """Return the part of the scores that length explains: their linear trend over its logarithm, if it rises.
 
-    It applies to turns of more than `LONG` terms, since some part of a long text is similar to any question.
+    It applies to turns of more than `LONG_TURN` terms, since some part of a long text is similar to any question.
     """
     lengths = np.where(corpus.session_of.rows[positions] >= 0, corpus.lexicon.lengths[positions], 0)
-    excess = np.log(np.maximum(lengths, LONG) / LONG).astype(np.float64)
+    excess = np.log(np.maximum(lengths, LONG_TURN) / LONG_TURN).astype(np.float64)
     spread = excess.var() if len(excess) else 0.0
     if spread < 1e-9:
         return np.zeros(len(excess))
@@ -290,7 +290,7 @@ def _blend(
     scaled = normalized(text[among])
     if len(among) and text[among].min() > 0 and not scaled.any():
         scaled += 1  # all episodes match equally well
-    kept = _placed(scaled, among, len(corpus)) * (1 - (1 - KEPT) * graph_share)
+    kept = _placed(scaled, among, len(corpus)) * (1 - (1 - MIN_TEXT_SHARE) * graph_share)
     share = np.divide(kept, text, out=np.zeros(len(corpus)), where=np.abs(text) > 1e-12)
     ranking.channels = {channel: part * share for channel, part in ranking.channels.items()}
     ranking.channels["graph"] = graph_share * weight * walked

@@ -26,10 +26,10 @@ Ints = NDArray[np.int64]
 RRF_K = 60
 """Constant of reciprocal rank fusion (Cormack, Clarke and Büttcher 2009)."""
 
-READ = 50
-"""Number of top episodes that the cross-encoder reranks; the others keep their order after them."""
+RERANKED = 50
+"""Number of top episodes that the cross-encoder scores; the others keep their order after them."""
 
-READER_WEIGHT = 2.0
+RERANK_WEIGHT = 2.0
 """Weight of the cross-encoder relative to the score range of the reranked episodes."""
 
 SESSION_PENALTY = 0.05

@@ -64,7 +64,7 @@ class SearchIndex:
     ----------
     backend
         The store, which contains the index.
-    reader
+    encoder
         Encoder of the index entries.
     vectors
         An external index that holds the vectors of sentences instead of the snapshot.
@@ -73,11 +73,11 @@ class SearchIndex:
     """
 
     def __init__(
-        self, backend: GraphBackend, reader: EpisodeEncoder, vectors: VectorIndex | None = None, memory: int = MEMORY
+        self, backend: GraphBackend, encoder: EpisodeEncoder, vectors: VectorIndex | None = None, memory: int = MEMORY
     ) -> None:
-        self.follower = None if vectors is None else VectorFollower(backend, vectors, lambda: reader.dimension)
+        self.follower = None if vectors is None else VectorFollower(backend, vectors, lambda: encoder.dimension)
         self._backend = backend
-        self._reader = reader
+        self._encoder = encoder
         self._copies: Copies[tuple[Scope, ...], Snapshot] = Copies(lambda copy: copy.corpus.nbytes, memory)
         self._indexed: dict[tuple[Scope, IndexKind], _Seen] = {}
         self._looked_at = 0.0  # wall clock time of the last scan for unindexed rows
@@ -128,7 +128,7 @@ class SearchIndex:
         found: list[Scope] = []
         for scope, news in zip(scopes, self._backend.index_status(looks), strict=True):
             is_known = self._generations.get(scope) == news.state.generation
-            if news.waiting or not is_known or news.state.model not in (None, self._reader.model):
+            if news.waiting or not is_known or news.state.model not in (None, self._encoder.model):
                 found.append(scope)
             else:
                 for kind in _KINDS:
@@ -171,14 +171,14 @@ class SearchIndex:
         if self._generations.get(scope) != state.generation:
             self._generations[scope] = state.generation
             self.reset_cursor(scope)  # entries were removed, so indexed rows may be unindexed again
-        if built is None or built == self._reader.model:
+        if built is None or built == self._encoder.model:
             return
         if built == "":
             self._backend.reset_index(scope)
-        elif self._reader.model:
+        elif self._encoder.model:
             raise IndexMismatch(
                 f"scope {scope}: its index was built with the embedding model {built!r}, not with "
-                f"{self._reader.model!r}; configure that model, or rebuild the index: graphmem reindex"
+                f"{self._encoder.model!r}; configure that model, or rebuild the index: graphmem reindex"
             )
 
     def _waiting(self, scope: Scope, kind: IndexKind, limit: int) -> list[str]:
@@ -190,21 +190,21 @@ class SearchIndex:
         return waiting
 
     def _index(self, scope: Scope, kind: IndexKind, ids: Sequence[str]) -> None:
-        if not self._reader.model and (built := self._backend.index_state(scope).model):
+        if not self._encoder.model and (built := self._backend.index_state(scope).model):
             if kind == "episode":
                 since = self._backend.erasure_token(scope)
                 self._write_words_only(scope, self._with_earlier(scope, ids), since)
             raise EmbeddingFailed(f"scope {scope}: its index has vectors of {built!r}, but no model is configured")
         since = self._backend.erasure_token(scope)
         if kind == "fact":
-            self._write(scope, self._reader.facts(self._stated(scope, ids)), since)
+            self._write(scope, self._encoder.facts(self._stated(scope, ids)), since)
             return
         episodes = self._with_earlier(scope, ids)
         try:
-            entries = self._reader.episodes(episodes, self._listed(scope, episodes))
-            names = self._reader.names_of(entries)
+            entries = self._encoder.episodes(episodes, self._listed(scope, episodes))
+            names = self._encoder.names_of(entries)
             known = {entry.key for entry in self._backend.find_index(scope, "name", names)} if names else set[str]()
-            entries += self._reader.names([name for name in names if name not in known])
+            entries += self._encoder.names([name for name in names if name not in known])
         except EmbeddingFailed:
             self._write_words_only(scope, episodes, since)
             raise
@@ -245,7 +245,7 @@ class SearchIndex:
     def _write_words_only(self, scope: Scope, episodes: Sequence[tuple[Episode, Episode | None]], since: str) -> None:
         known = {entry.key for entry in self._backend.find_index(scope, "episode", [e.id for e, _ in episodes])}
         new = [pair for pair in episodes if pair[0].id not in known]
-        entries = self._reader.words_only(new, self._listed(scope, new))
+        entries = self._encoder.words_only(new, self._listed(scope, new))
         self._write(scope, [replace(entry, complete=False) for entry in entries], since)
 
     def _listed(self, scope: Scope, episodes: Sequence[tuple[Episode, Episode | None]]) -> dict[str, list[str]]:
@@ -317,7 +317,7 @@ class SearchIndex:
         """
         with self._lock:
             self._copies.drop(lambda scopes: scope in scopes)
-        self._reader.forget()
+        self._encoder.forget()
         if self.follower is not None:
             self.follower.forget(scope, keys)
 
@@ -345,7 +345,7 @@ class SearchIndex:
         A model that doesn't declare it is called; hold no lock.
         """
         try:
-            return self._reader.dimension
+            return self._encoder.dimension
         except EmbeddingFailed:
             pages = (self._backend.read_index(scope, after=0, limit=_PAGE) for scope in scopes)
             return next((found for page in pages for entry in page if (found := dimension_of(entry))), 0)

@@ -27,7 +27,7 @@ from graphmem.search.corpus import Corpus
 from graphmem.search.graph_channel import best_first
 from graphmem.search.pipeline import CANDIDATES, Ranking, rank
 from graphmem.search.question import USER, ParsedQuestion, parse_question
-from graphmem.search.rerank import READ, READER_WEIGHT, Baseline, Reranker, baseline, spread, varied
+from graphmem.search.rerank import RERANK_WEIGHT, RERANKED, Baseline, Reranker, baseline, spread, varied
 from graphmem.search.results import Channel, Found, Reason, SearchOptions, SearchResults, evidence_of
 from graphmem.search.search_index import SearchIndex
 from graphmem.telemetry import count, in_span, question_attributes, span
@@ -131,7 +131,7 @@ class GraphRAGService:
     ----------
     backend
         The store.
-    reader
+    encoder
         Encoder of episodes and questions.
     spreading
         Limits of spreading activation, for searches that expand by it.
@@ -152,7 +152,7 @@ class GraphRAGService:
     def __init__(
         self,
         backend: GraphBackend,
-        reader: EpisodeEncoder,
+        encoder: EpisodeEncoder,
         spreading: SpreadingOptions,
         vectors: VectorIndex | None = None,
         reranker: Reranker | None = None,
@@ -165,13 +165,13 @@ class GraphRAGService:
     ) -> None:
         self._backend = backend
         self._wait = wait
-        self._reader = reader
+        self._encoder = encoder
         self._spreading = spreading
         self._reranker = reranker
         self._redact = redact
         self._clock = clock
         self._show_text = show_text
-        self.index = SearchIndex(backend, reader, vectors, memory)
+        self.index = SearchIndex(backend, encoder, vectors, memory)
 
     def search(self, scopes: Sequence[Scope], query: str, options: SearchOptions) -> SearchResults:
         """Return the episodes that answer a question, best first.
@@ -263,7 +263,7 @@ class GraphRAGService:
             sentence = None if hits is None or tokens is None else _sentences(hits, corpus, tokens.pooled, among)
             ranking = rank(corpus, asked, tokens, options, self._spreading, sentence=sentence, among=among)
             order = _in_order(ranking.total, corpus, options, among)
-            best = {corpus.ids[i]: i for i in order[:READ]}
+            best = {corpus.ids[i]: i for i in order[:RERANKED]}
         if reranker is not None:
             order = self._reranked(reranker, scopes, query, best, order, ranking, degraded)
         with view.lock:
@@ -282,7 +282,7 @@ class GraphRAGService:
     @property
     def has_model(self) -> bool:
         """Whether there is an embedding model."""
-        return self._reader.embedder is not None
+        return self._encoder.embedder is not None
 
     def baseline(self, scopes: Sequence[Scope], query: str, by: Baseline, limit: int) -> list[str]:
         """Return the ids of episodes ranked by a baseline over the same index, for comparison with `search`.
@@ -292,7 +292,7 @@ class GraphRAGService:
         EmbeddingFailed
             If the model fails.
         """
-        query, embedder = query[:MAX_QUERY], self._reader.embedder
+        query, embedder = query[:MAX_QUERY], self._encoder.embedder
         vector = None if embedder is None or by == "bm25" else embedder.vector(query)
         with self.index.copy(scopes) as copy:
             return [copy.corpus.ids[i] for i in baseline(copy.corpus, by, query, vector, limit)]
@@ -316,7 +316,7 @@ class GraphRAGService:
 
     @in_span("graphmem.search.question")
     def _tokens(self, question: str, degraded: list[str]) -> TokenVectors | None:
-        embedder = self._reader.embedder
+        embedder = self._encoder.embedder
         if embedder is None:
             return None
         try:
@@ -367,7 +367,7 @@ class GraphRAGService:
             return order
         positions = list(best.values())
         added = np.zeros(len(ranking.total))
-        added[positions] = READER_WEIGHT * np.ptp(ranking.total[positions]) * scores
+        added[positions] = RERANK_WEIGHT * np.ptp(ranking.total[positions]) * scores
         ranking.channels["rerank"] = added
         ranking.total = ranking.total + added
         return sorted(positions, key=lambda i: -ranking.total[i]) + [i for i in order if i not in set(positions)]
@@ -467,7 +467,7 @@ def _walked(i: int, ranking: Ranking, corpus: Corpus) -> dict[str, Any]:
         if seed in of_episode:
             return {"entity": names.texts[seed], "path": (names.texts[seed],), "hops": 0}
     for seed in ranking.seeds:
-        for other in names.alike.of(seed):
+        for other in names.synonyms.of(seed):
             if other in of_episode:
                 return {"entity": names.texts[other], "path": (names.texts[seed], names.texts[other]), "hops": 0}
     return {"entity": None, "path": tuple(names.texts[seed] for seed in ranking.seeds[:1]), "hops": 1}

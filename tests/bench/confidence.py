@@ -61,7 +61,7 @@ def asked_of(kind: str) -> list[Asked]:
 def read(built: Built, *, vectors: bool) -> list[Row]:
     """Rank all questions; return a row for each."""
     engine, rows = built.memory._engine, list[Row]()  # pyright: ignore[reportPrivateUsage]
-    embedder = engine.search._reader.embedder  # pyright: ignore[reportPrivateUsage]
+    embedder = engine.search._encoder.embedder  # pyright: ignore[reportPrivateUsage]
     limits = SpreadingOptions.of(engine.settings)
     for kind in KINDS:
         for one in asked_of(kind):

@@ -24,7 +24,7 @@ from graphmem.ingest.write import Writer
 from graphmem.models import Changes, EdgeQuery, EdgeType, EntityQuery, IndexEntry, Merge, MergeQuery, Removal, Scope
 from graphmem.ontology import DEFAULT_ONTOLOGY
 from graphmem.protocols import ExtractedEdge, GraphBackend
-from graphmem.recall.embeddings import StoredMeaning
+from graphmem.recall.embeddings import StoredEntityEmbeddings
 from graphmem.registry import open_backend
 from graphmem.testing.base import in_threads
 from graphmem.testing.rows import episode, home, project
@@ -340,9 +340,9 @@ def test_a_question_that_needs_vectors_has_those_made_that_are_missing(store: Gr
     by = similar(store, Angles(widget=0))
     put(store, 1, "widget", by=by, bulk=True)
     embedder, matcher = Embedder(Angles(widget=0, gear=10), cache_bytes=0), similar(store, Angles(widget=0))
-    meaning = StoredMeaning(store, embedder, matcher.vectors, matcher.index_waiting, 5.0)
+    embeddings = StoredEntityEmbeddings(store, embedder, matcher.vectors, matcher.index_waiting, 5.0)
     [(_, widget)] = store.resolve_names(home(), ["widget"])
-    assert meaning.nearest([home()], meaning.of_query("gear"), 1)[0][0] == widget.id
+    assert embeddings.nearest([home()], embeddings.of_query("gear"), 1)[0][0] == widget.id
 
 
 def test_what_a_process_without_a_model_stores_is_found_by_its_meaning_soon(
@@ -358,10 +358,10 @@ def test_what_a_process_without_a_model_stores_is_found_by_its_meaning_soon(
         return find(*given, **named)
 
     monkeypatch.setattr(store, "find_unindexed", counted)
-    meaning = StoredMeaning(store, embedder, by.vectors, by.index_waiting, 5.0)
+    embeddings = StoredEntityEmbeddings(store, embedder, by.vectors, by.index_waiting, 5.0)
 
     def nearest() -> list[str]:
-        found = [entity_id for entity_id, _ in meaning.nearest([home()], meaning.of_query("gear"), 5)]
+        found = [entity_id for entity_id, _ in embeddings.nearest([home()], embeddings.of_query("gear"), 5)]
         return sorted(entity.name for entity in store.get_entities([home()], found).values())
 
     put(store, 1, "hammer", by=None)

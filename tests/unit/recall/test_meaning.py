@@ -41,8 +41,8 @@ class Broken(Table):
         raise ConnectionError("the model is away")
 
 
-def cosines(meaning: Table | None) -> list[float] | None:
-    found = query_cosines(meaning, SCOPES, "who?", IDS)
+def cosines(embeddings: Table | None) -> list[float] | None:
+    found = query_cosines(embeddings, SCOPES, "who?", IDS)
     return None if found is None else found.tolist()
 
 

@@ -109,12 +109,12 @@ def ask(
     query: str = "Maya",
     *,
     strategy: StrategyChoice | None = None,
-    meaning: EntityEmbeddings | None = None,
+    embeddings: EntityEmbeddings | None = None,
     settings: dict[str, Any] | None = None,
     **options: Any,
 ) -> RecallResult:
     chosen = RecallOptions.of(Settings(**(settings or {})), strategy=strategy, **options)
-    return recall(backend, [SCOPE], query, chosen, DEFAULT_ONTOLOGY, NOW, meaning)
+    return recall(backend, [SCOPE], query, chosen, DEFAULT_ONTOLOGY, NOW, embeddings)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -268,8 +268,10 @@ class Towards:
         return [(goal, 0.5) for goal in self.goals]
 
 
-def reach(backend: GraphBackend, fact: str, strategy: Strategy, meaning: EntityEmbeddings | None) -> float:
-    return next(f.parts.reach for f in ask(backend, strategy=strategy, meaning=meaning) if f.id == fact and f.parts)
+def reach(backend: GraphBackend, fact: str, strategy: Strategy, embeddings: EntityEmbeddings | None) -> float:
+    return next(
+        f.parts.reach for f in ask(backend, strategy=strategy, embeddings=embeddings) if f.id == fact and f.parts
+    )
 
 
 def test_the_cheapest_way_leads_towards_what_the_question_means(backend: GraphBackend) -> None:
@@ -278,13 +280,13 @@ def test_the_cheapest_way_leads_towards_what_the_question_means(backend: GraphBa
 
 
 def test_seeds_are_found_by_meaning_where_words_find_none(backend: GraphBackend) -> None:
-    found = [s.entity_id for s in ask(backend, "hardly any word", meaning=Towards("globex")).seeds]
+    found = [s.entity_id for s in ask(backend, "hardly any word", embeddings=Towards("globex")).seeds]
     assert found == ["globex"]
 
 
 def test_words_that_find_seeds_leave_meaning_out_but_in_hybrid_mode(backend: GraphBackend) -> None:
-    by_words = ask(backend, "Maya", meaning=Towards("globex")).seeds
-    both = ask(backend, "Maya", meaning=Towards("globex"), settings={"seed_mode": "hybrid"}).seeds
+    by_words = ask(backend, "Maya", embeddings=Towards("globex")).seeds
+    both = ask(backend, "Maya", embeddings=Towards("globex"), settings={"seed_mode": "hybrid"}).seeds
     assert "globex" not in [s.entity_id for s in by_words]
     assert {s.entity_id: s.text for s in both}["globex"] == 0.5
 

@@ -14,9 +14,9 @@ from graphmem.search.context import (
     HEADER,
     build_context,
     estimate_tokens,
+    quotable_episodes,
     render_episode,
     render_fact,
-    worth_quoting,
 )
 from graphmem.search.results import Channel, Found, Reason
 
@@ -235,12 +235,12 @@ def test_without_facts_episodes_have_all_of_it() -> None:
 @pytest.mark.parametrize("channel", ["lexical", "fact", "graph"])
 def test_what_shares_a_word_a_fact_or_a_name_is_quoted_with_what_was_found_beside_it(channel: Channel) -> None:
     one, other = found("one", channel), found("other", "semantic")
-    assert worth_quoting([one, other]) == [one.episode, other.episode]
+    assert quotable_episodes([one, other]) == [one.episode, other.episode]
 
 
 def test_what_is_only_the_nearest_vector_is_not_quoted() -> None:
-    assert worth_quoting([found("one", "semantic"), found("other", "prior"), found("third", "lexical", 0.0)]) == []
+    assert quotable_episodes([found("one", "semantic"), found("other", "prior"), found("third", "lexical", 0.0)]) == []
 
 
 def test_ready_made_triples_are_not_quoted() -> None:
-    assert worth_quoting([found("Maya lives_in Lisbon", "lexical", source="triple")]) == []
+    assert quotable_episodes([found("Maya lives_in Lisbon", "lexical", source="triple")]) == []

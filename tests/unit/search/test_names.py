@@ -73,6 +73,7 @@ def test_names_alike_are_those_near_each_other_that_share_a_word() -> None:
     cosines = rows.astype(np.float32) @ rows.astype(np.float32).T
     np.fill_diagonal(cosines, 0)
 
-    assert [set(names.alike.of(n)) for n in range(60)] == [set(np.flatnonzero(row >= SAME).tolist()) for row in cosines]
+    synonyms = [set(names.synonyms.of(n)) for n in range(60)]
+    assert synonyms == [set(np.flatnonzero(row >= SAME).tolist()) for row in cosines]
     degrees = np.where(cosines >= SAME, cosines, 0).sum(axis=1)
     assert names.degrees(np.arange(60)).tolist() == pytest.approx(degrees.tolist(), abs=1e-5)

@@ -14,7 +14,7 @@ from graphmem.models import Episode, Scope
 from graphmem.recall.options import SpreadingOptions
 from graphmem.search.corpus import Corpus, Unit
 from graphmem.search.lexical import LENT, Lexicon, Sessions
-from graphmem.search.pipeline import LONG, Ranking, rank
+from graphmem.search.pipeline import LONG_TURN, Ranking, rank
 from graphmem.search.question import parse_question
 from graphmem.search.rerank import spread
 from graphmem.search.results import ExpansionConfig, SearchOptions
@@ -162,7 +162,7 @@ def test_turns_of_the_month_gain_where_the_question_names_one() -> None:
 
 
 def test_the_score_of_long_turns_loses_what_length_explains() -> None:
-    lengths, cosines = (10, 10, 2 * LONG, 4 * LONG, 8 * LONG), (0.3, 0.5, 0.45, 0.55, 0.65)
+    lengths, cosines = (10, 10, 2 * LONG_TURN, 4 * LONG_TURN, 8 * LONG_TURN), (0.3, 0.5, 0.45, 0.55, 0.65)
     fields = [{"text": "word " * n, "role": "assistant", "session_id": "s"} for n in lengths]
     assert ranked(corpus(*zip(fields, cosines, strict=True)), "Why?").channels["sentence"].argmax() == 1
     alone = [{**each, "session_id": None} for each in fields]  # a document is as long as it is
