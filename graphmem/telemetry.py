@@ -305,12 +305,12 @@ def count_tokens(model: str, received: int, sent: int) -> None:
 # Spans
 
 
-class _Nothing:
+class _NoSpan:
     """A span that isn't recorded."""
 
     __slots__ = ()
 
-    def __enter__(self) -> _Nothing:
+    def __enter__(self) -> _NoSpan:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -396,9 +396,9 @@ class _Recorded:
             _log.debug("span %s", self._name, exc_info=True)
 
 
-Span = _Nothing | _Recorded
+Span = _NoSpan | _Recorded
 
-_NOTHING = _Nothing()
+_NO_SPAN = _NoSpan()
 _tracer: tuple[object, Tracer] | None = None
 
 
@@ -436,7 +436,7 @@ def span(
     """
     tracer = current_tracer()
     if tracer is None and (duration is None or not _receivers()):
-        return _NOTHING
+        return _NO_SPAN
     return _Recorded(tracer, name, attributes, kind, duration, {})
 
 
@@ -447,7 +447,7 @@ def question_attributes(query: str, scopes: Iterable[object], *, show_text: bool
 
 def timed(duration: str, **labels: str) -> Span:
     """Return a context manager that adds its duration to a histogram of `METRICS`, without a span."""
-    return _Recorded(None, duration, None, "internal", duration, labels) if _receivers() else _NOTHING
+    return _Recorded(None, duration, None, "internal", duration, labels) if _receivers() else _NO_SPAN
 
 
 def is_within_span() -> bool:
