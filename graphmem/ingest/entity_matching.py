@@ -52,12 +52,24 @@ Key = tuple[str, str]
 
 @dataclass(slots=True)
 class Prepared:
-    """Vectors and judgments of the new names of a batch, computed before its write."""
+    """Vectors and judgments of the new names of a batch, computed before its write.
+
+    Attributes
+    ----------
+    scope, model
+        Scope of the names, and model of the vectors.
+    vectors
+        Vector of each new name that is compared.
+    deferred
+        New names without a vector; a later indexing computes it.
+    judged
+        New name → ids of the known entities that it is, by the judge; each with True.
+    """
 
     scope: Scope
     model: str
     vectors: dict[Key, Vectors]
-    later: dict[Key, EntityMention] = field(default_factory=dict[Key, EntityMention])
+    deferred: dict[Key, EntityMention] = field(default_factory=dict[Key, EntityMention])
     judged: dict[Key, dict[str, bool]] = field(default_factory=dict[Key, "dict[str, bool]"])
 
 
@@ -135,11 +147,12 @@ class SimilarEntities:
             new = self._unknown(scope, mentions)
             if not new:
                 return None
-            now = self._to_compare(scope, new) if bulk else new
-            made = self._embedder.vectors([_text(mention.display, mention.summary) for mention in now.values()])
-            prepared = Prepared(scope, self._embedder.model_name, dict(zip(now, made, strict=True)))
-            prepared.later = {key: mention for key, mention in new.items() if key not in now}
-            if prepared.later:
+            embedded = self._to_compare(scope, new) if bulk else new
+            texts = [_text(mention.display, mention.summary) for mention in embedded.values()]
+            vectors = self._embedder.vectors(texts)
+            prepared = Prepared(scope, self._embedder.model_name, dict(zip(embedded, vectors, strict=True)))
+            prepared.deferred = {key: mention for key, mention in new.items() if key not in embedded}
+            if prepared.deferred:
                 self._complete.pop(scope, None)
             if self._ask is not None and self._resolves:
                 self._judge(prepared, new)
@@ -150,7 +163,7 @@ class SimilarEntities:
             return None
         return prepared
 
-    def of(self, prepared: Prepared, known: Sequence[tuple[str, Entity]]) -> EntityMatcher:
+    def matcher(self, prepared: Prepared, known: Sequence[tuple[str, Entity]]) -> EntityMatcher:
         """Return the matcher for the names of a batch that are still unknown. Call it inside the transaction.
 
         Parameters
@@ -167,10 +180,10 @@ class SimilarEntities:
         """
         built = self._backend.index_state(prepared.scope).model
         if built not in (None, prepared.model):
-            return _Nothing()
+            return _NoMatcher()
         found = {(name, entity.entity_type) for name, entity in known}
-        later = {key: mention for key, mention in prepared.later.items() if key not in found}
-        if self._alike(prepared.scope, later)[0]:
+        deferred = {key: mention for key, mention in prepared.deferred.items() if key not in found}
+        if self._alike(prepared.scope, deferred)[0]:
             raise Outdated
         open_keys = [key for key in prepared.vectors if key not in found] if self._resolves else []
         asked = [(kind, prepared.vectors[name, kind]) for name, kind in open_keys]
@@ -335,13 +348,13 @@ class SimilarEntities:
         """Compute and store the vectors of known entities."""
         since = self._backend.erasure_token(scope)
         found = list(self._backend.get_entities([scope], ids).values())
-        made = self._embedder.vectors([_text(e.name, e.summary) for e in found])
+        vectors = self._embedder.vectors([_text(e.name, e.summary) for e in found])
         model = self._embedder.model_name
-        entries = [entity_entry(e.id, e.entity_type, model, v) for e, v in zip(found, made, strict=True)]
+        entries = [entity_entry(e.id, e.entity_type, model, v) for e, v in zip(found, vectors, strict=True)]
         self._backend.write_unless_erased(scope, Changes(index=tuple(entries)), since=since)
 
 
-class _Nothing:
+class _NoMatcher:
     """Matcher that matches no name."""
 
     def find(self, mention: EntityMention, kind: str) -> None:
@@ -400,7 +413,7 @@ class _Compared:
             entities.append(entity)
             rows.extend(vector[None])
             self._entries.append(entity_entry(entity.id, entity.entity_type, self._prepared.model, vector))
-        elif (entity.canonical_name, entity.entity_type) in self._prepared.later:
+        elif (entity.canonical_name, entity.entity_type) in self._prepared.deferred:
             self._entries.append(waiting_entry(entity.id, entity.entity_type))
 
 

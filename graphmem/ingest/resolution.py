@@ -199,21 +199,21 @@ class Resolver:
         else:
             found = by_type.get(mention.entity_type) or self._typed(by_type, mention.entity_type)
             if found is None and self._types_vary:
-                found = _drifted(by_type, mention.entity_type)
+                found = _of_confusable_type(by_type, mention.entity_type)
         if found is None and mention.aliases:
-            found = self._fuller(mention)
+            found = self._by_alias(mention)
         if found is None and (matched := self._matched(mention, seen_at)) is not None:
             found = matched
         if found is None:
             entity = self._create(mention, seen_at)
         else:
-            entity = self._see_again(self._touched.get(found.id, found), mention, seen_at)
+            entity = self._updated(self._touched.get(found.id, found), mention, seen_at)
         by_type[entity.entity_type] = entity
         for alias in mention.aliases:
             self._add_alias(alias, entity)
         return entity
 
-    def _fuller(self, mention: EntityMention) -> Entity | None:
+    def _by_alias(self, mention: EntityMention) -> Entity | None:
         """Return the known entity whose full or real name a text gives, or None.
 
         "Jonas Weber, also Jonas", and "Bernadette, also the owner of the Salt Cellar".
@@ -262,7 +262,7 @@ class Resolver:
         """Return the known entity that matches a new name; add the name as an alias and record the merge."""
         if self._matcher is None:
             return None
-        new = self._made(mention, seen_at)
+        new = self._new_entity(mention, seen_at)
         found = self._matcher.find(mention, new.entity_type)
         if found is None:
             return None
@@ -298,7 +298,7 @@ class Resolver:
         return entity
 
     def _create(self, mention: EntityMention, seen_at: datetime) -> Entity:
-        entity = self._made(mention, seen_at)
+        entity = self._new_entity(mention, seen_at)
         self._touched[entity.id] = entity
         self._new.add(entity.id)
         self._aliases.append(
@@ -308,7 +308,7 @@ class Resolver:
             self._matcher.keep(entity)
         return entity
 
-    def _made(self, mention: EntityMention, seen_at: datetime) -> Entity:
+    def _new_entity(self, mention: EntityMention, seen_at: datetime) -> Entity:
         kind = mention.entity_type or self._usual.get(mention.canonical)
         properties: Properties = {"declared_type": mention.declared_type} if mention.declared_type else {}
         if kind is None or mention.guessed:
@@ -327,7 +327,7 @@ class Resolver:
             recorded_at=self._now,
         )
 
-    def _see_again(self, entity: Entity, mention: EntityMention, seen_at: datetime) -> Entity:
+    def _updated(self, entity: Entity, mention: EntityMention, seen_at: datetime) -> Entity:
         latest = seen_at >= entity.last_seen_at
         # the display form follows the latest casing of the entity's own name, not of its other aliases
         rename = latest and mention.canonical == entity.canonical_name
@@ -353,18 +353,18 @@ class Resolver:
         return changed
 
 
-_DRIFTING = frozenset(
+_CONFUSABLE = frozenset(
     {"organization", "event", "project", "decision", "tool", "technology", "concept", "file", "config"}
 )
 
 
-def _drifted(by_type: dict[str, Entity], stated: str) -> Entity | None:
+def _of_confusable_type(by_type: dict[str, Entity], stated: str) -> Entity | None:
     """Return the only entity of a name if the type that a model states for it may vary: a project or a tool.
 
     People, places and languages share names with other things, so their types tell them apart.
     """
     entities = {entity.id: entity for entity in by_type.values()}
-    if len(entities) != 1 or stated not in _DRIFTING:
+    if len(entities) != 1 or stated not in _CONFUSABLE:
         return None
     [entity] = entities.values()
-    return entity if entity.entity_type in _DRIFTING else None
+    return entity if entity.entity_type in _CONFUSABLE else None

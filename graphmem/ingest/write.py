@@ -171,7 +171,7 @@ class Writer:
         readings = self._still_open(scope, readings, since)
         make_matcher = None
         if self._similar is not None and prepared is not None:
-            make_matcher = partial(self._similar.of, prepared)
+            make_matcher = partial(self._similar.matcher, prepared)
         types_vary = any(reading.settles for reading in readings)
         resolver = Resolver(self._backend, scope, _all_mentions(readings), now, make_matcher, types_vary=types_vary)
         mentions: dict[tuple[str, str], Mention] = {}
