@@ -88,7 +88,7 @@ class CommunityPlan:
         self._communities = {c.id: c for c in changes.communities}
         self._memberships = {m.key: m for m in changes.memberships}
 
-    def judge(self, named: NamedRows) -> None:
+    def validate(self, named: NamedRows) -> None:
         """Raise if an id is taken or a referenced row isn't in the scope; add the communities to `named`."""
         for community in self._changes.communities:
             named.require_free("community", community)

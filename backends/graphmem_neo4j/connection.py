@@ -151,9 +151,9 @@ class Database:
             except (Neo4jError, DriverError) as error:
                 if not error.is_retryable():
                     raise
-        return self._read_again(name, values)
+        return self._read_with_retries(name, values)
 
-    def _read_again(self, name: str, values: dict[str, Any]) -> Rows:
+    def _read_with_retries(self, name: str, values: dict[str, Any]) -> Rows:
         """Read in a transaction that the driver retries, after an auto-commit read (one round trip less) failed."""
 
         @unit_of_work(timeout=self.timeout)

@@ -22,7 +22,7 @@ from graphmem.protocols import EdgeStore, Traversal, require_no_cursor
 from graphmem_neo4j.connection import Neo4jRole, Transaction
 from graphmem_neo4j.rows import TYPES, Row, edge_of, ids_of, keys_of, moment
 
-_READS = 3
+_MAX_READS = 3  # of a page whose rows other transactions delete meanwhile
 
 
 class Neo4jEdges(Neo4jRole, EdgeStore):
@@ -50,9 +50,9 @@ class Neo4jEdges(Neo4jRole, EdgeStore):
             "newest": newest_first,
         }
         rows: list[Row] = []
-        for _ in range(_READS):
+        for _ in range(_MAX_READS):
             read = self._database.read(name, scopes, **values)
-            rows = _whole(read)
+            rows = _complete_rows(read)
             if len(rows) == len(read):
                 break
         return [edge_of(row) for row in rows]
@@ -62,7 +62,7 @@ class Neo4jEdges(Neo4jRole, EdgeStore):
         rows = self._database.read("active_facts", [scope], scope=scope.key, after=after, limit=limit)
         return [
             ActiveFact(i, source, target, EdgeType[kind], confidence, count, begin / 1e6)
-            for i, source, target, confidence, count, begin, kind in _whole(rows)
+            for i, source, target, confidence, count, begin, kind in _complete_rows(rows)
         ]
 
     def record_retrievals(self, scopes: Sequence[Scope], edge_ids: Sequence[str], at: datetime) -> None:
@@ -76,7 +76,7 @@ class Neo4jEdges(Neo4jRole, EdgeStore):
         self._database.write(work)
 
 
-def _whole(rows: Iterable[Row]) -> list[Row]:
+def _complete_rows(rows: Iterable[Row]) -> list[Row]:
     """Return the rows of facts that were not deleted, or replaced, by another transaction while they were read.
 
     A query of the server sees each commit that happens meanwhile. What it reads of a relationship that is gone is null,
@@ -182,7 +182,7 @@ class Neo4jTraversal(Neo4jRole, Traversal):
             reached: dict[str, float] = {}
             per_node = limits.per_node(len(frontier))
             rows = self._database.read("expand_hop", scopes, frontier=frontier, per_node=per_node, **values)
-            for row in _whole(rows):
+            for row in _complete_rows(rows):
                 edges[row[0]] = row
                 other, confidence = row[9], row[6]
                 if other not in depth and row[12] and confidence > reached.get(other, -1.0):

@@ -65,7 +65,7 @@ class IndexPlan:
         self._entries = list({(entry.kind, entry.key): entry for entry in entries}.values())
         self._model: str | None = None
 
-    def judge(self, transaction: Transaction, written: frozenset[str]) -> None:
+    def validate(self, transaction: Transaction, written: frozenset[str]) -> None:
         """Raise for entries of rows that aren't in the scope, and for another model than that of the index.
 
         Parameters

@@ -81,7 +81,7 @@ class TracePlan:
         self._traces: dict[str, RecallTrace] = {}
         self._facts: dict[str, str] = {}
 
-    def judge(self, named: NamedRows) -> None:
+    def validate(self, named: NamedRows) -> None:
         """Raise if an id is taken or a referenced row isn't in the scope."""
         for trace in self._given:
             named.require_free("recall", trace)

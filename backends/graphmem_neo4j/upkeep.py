@@ -59,7 +59,7 @@ class MergePlan:
         self._scope = scope
         self._merges = {merge.id: merge for merge in merges}
 
-    def judge(self, transaction: Transaction) -> None:
+    def validate(self, transaction: Transaction) -> None:
         """Raise if an id is taken."""
         if not self._merges:
             return

@@ -60,16 +60,16 @@ class Neo4jWrites(Neo4jRole):
 def _apply(transaction: Transaction, scope: Scope, changes: Changes) -> None:
     rows = query_existing(transaction, scope, changes)
     plan = GraphPlan(scope, changes)  # built while the server runs the query
-    plan.judge(existing_of(scope, rows))
+    plan.validate(existing_of(scope, rows))
     named = read_named(transaction, scope, changes)
     communities = CommunityPlan(scope, changes)
-    communities.judge(named)
+    communities.validate(named)
     traces = TracePlan(changes)
-    traces.judge(named)
+    traces.validate(named)
     index = IndexPlan(scope, changes.index)
-    index.judge(transaction, frozenset(row.id for row in (*changes.entities, *changes.edges)))
+    index.validate(transaction, frozenset(row.id for row in (*changes.entities, *changes.edges)))
     merges = MergePlan(scope, changes.merges)
-    merges.judge(transaction)
+    merges.validate(transaction)
     for part in (plan, communities, traces, index, merges):
         part.run(transaction)
     put_job_states(transaction, scope, changes.job_states)
@@ -100,7 +100,7 @@ class GraphPlan:
         self._ends: list[StoredRow] = []
         self._lifetimes: list[StoredRow] = []
 
-    def judge(self, existing: ExistingRows) -> None:
+    def validate(self, existing: ExistingRows) -> None:
         """Check all changes; raise for an invalid one."""
         self._existing = existing
         changes = self._changes
