@@ -42,11 +42,11 @@ Use it when the answer may depend on what was said earlier. What it returns is d
 _NOTE = "note"
 
 
-def report_unavailable(done: str, error: GraphMemError) -> None:
+def log_or_raise(operation: Literal["read", "written"], error: GraphMemError) -> None:
     """Log that the memory couldn't be read or written; raise the error if it is about an argument or a setting."""
     if isinstance(error, InvalidInput):
         raise error
-    _log.warning("the memory couldn't be %s, the agent goes on without it: %s", done, error)
+    _log.warning("the memory couldn't be %s, the agent goes on without it: %s", operation, error)
 
 
 def as_data(context: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from graphmem.adapters.agents import Conversation, batch_keys, report_unavailable
+from graphmem.adapters.agents import Conversation, batch_keys, log_or_raise
 from graphmem.errors import GraphMemError, MissingExtra
 from graphmem.memory import GraphMemory
 
@@ -40,7 +40,7 @@ class GraphMemoryBlock(BaseMemoryBlock[str]):
         try:
             return await conversation.acontext(said[-1], budget_tokens=self.budget_tokens) if said else ""
         except GraphMemError as error:
-            report_unavailable("read", error)
+            log_or_raise("read", error)
             return ""
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
@@ -54,7 +54,7 @@ class GraphMemoryBlock(BaseMemoryBlock[str]):
                 conversation = Conversation(self.memory, session, self.user, self.assistant)
                 await conversation.astore(said, await _keys(conversation, said))
         except GraphMemError as error:
-            report_unavailable("written", error)
+            log_or_raise("written", error)
 
 
 async def _keys(conversation: Conversation, said: Sequence[dict[str, Any]]) -> Sequence[str | None]:

@@ -14,7 +14,7 @@ from graphmem.adapters.agents import (
     Conversation,
     Notes,
     content_keys,
-    report_unavailable,
+    log_or_raise,
 )
 from graphmem.errors import GraphMemError, MissingExtra
 from graphmem.memory import GraphMemory
@@ -78,7 +78,7 @@ class GraphMemoryCapability(AbstractCapability[Any]):
             try:
                 self._recalled = await self._conversation(ctx).acontext(question, budget_tokens=self.budget_tokens)
             except GraphMemError as error:
-                report_unavailable("read", error)
+                log_or_raise("read", error)
         first, *rest = request_context.messages
         if self._recalled and isinstance(first, ModelRequest):
             request_context.messages = [replace(first, parts=[SystemPromptPart(self._recalled), *first.parts]), *rest]
@@ -90,7 +90,7 @@ class GraphMemoryCapability(AbstractCapability[Any]):
         try:
             await self._conversation(ctx).astore(messages, content_keys(messages))
         except GraphMemError as error:
-            report_unavailable("written", error)
+            log_or_raise("written", error)
         return result
 
     def _conversation(self, ctx: RunContext[Any]) -> Conversation:

@@ -347,7 +347,7 @@ def command(
             given = Shared(**{parameter.name: values.pop(parameter.name) for parameter in shared})
             outer: Shared = context.obj or Shared()
             session = Session(given.over(outer))
-            with failures_told(debug=session.shared.debug):
+            with errors_reported(debug=session.shared.debug):
                 if filters_episodes:
                     values["filters"] = filter_options(**{p.name: values.pop(p.name) for p in filters})
                 function(session, **values)
@@ -365,7 +365,7 @@ def command(
 
 
 @contextmanager
-def failures_told(*, debug: bool) -> Generator[None]:
+def errors_reported(*, debug: bool) -> Generator[None]:
     """Print warnings and expected errors as one line each on standard error, and exit with the code of the error."""
     from graphmem.errors import GraphMemError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, NotRequired, TypedDict, cast
+from typing import Annotated, Any, Literal, NotRequired, TypedDict, cast
 
 from langchain.agents.middleware.types import (
     AgentMiddleware,
@@ -22,7 +22,7 @@ from langgraph.config import get_config
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
-from graphmem.adapters.agents import Conversation, content_keys, report_unavailable
+from graphmem.adapters.agents import Conversation, content_keys, log_or_raise
 from graphmem.adapters.langchain.compaction import GraphMemoryCompactor
 from graphmem.errors import GraphMemError, InvalidInput
 from graphmem.memory import GraphMemory
@@ -305,8 +305,8 @@ def _is_recalled(state: GraphMemoryState) -> bool:
     return recalled is not None and recalled["turn"] == _question(state["messages"])[0]
 
 
-def _unavailable(done: str, error: GraphMemError) -> dict[str, Any]:
-    report_unavailable(done, error)
+def _unavailable(operation: Literal["read", "written"], error: GraphMemError) -> dict[str, Any]:
+    log_or_raise(operation, error)
     return {"memory_unavailable": f"{type(error).__name__}: {error}"}
 
 

@@ -40,7 +40,7 @@ def add_resources(server: MCPServer[Any], tools: ToolSet) -> None:
     names = ResourceSecurity(reject_path_traversal=False, reject_absolute_paths=False)
 
     @server.resource("memory://stats", name="stats", title="Counts of the memory", mime_type="text/plain")
-    @_told
+    @_errors_reported
     async def stats() -> str:
         """Return the counts of the scopes of the caller."""
         return fenced("\n".join(one.model_dump_json() for one in await scope_stats(tools.caller())))
@@ -48,7 +48,7 @@ def add_resources(server: MCPServer[Any], tools: ToolSet) -> None:
     @server.resource(
         "memory://entity/{name}", name="entity", title="Facts of an entity", mime_type="text/plain", security=names
     )
-    @_told
+    @_errors_reported
     async def entity(name: str) -> str:
         """Return the current facts of an entity, newest first."""
         caller = tools.caller()
@@ -58,7 +58,7 @@ def add_resources(server: MCPServer[Any], tools: ToolSet) -> None:
     @server.resource(
         "memory://session/{id}", name="session", title="Messages of a session", mime_type="text/plain", security=names
     )
-    @_told
+    @_errors_reported
     async def session(id: str) -> str:  # noqa: A002 - the name in the URI
         """Return the last messages of a session in order."""
         caller = tools.caller()
@@ -68,7 +68,7 @@ def add_resources(server: MCPServer[Any], tools: ToolSet) -> None:
     @server.resource(
         "memory://episode/{id}", name="episode", title="An episode in full", mime_type="text/plain", security=names
     )
-    @_told
+    @_errors_reported
     async def episode(id: str) -> str:  # noqa: A002 - the name in the URI
         """Return the whole text of an episode that a result quotes."""
         caller = tools.caller()
@@ -82,7 +82,7 @@ def add_resources(server: MCPServer[Any], tools: ToolSet) -> None:
     @server.resource(
         "memory://community/{id}", name="community", title="A community", mime_type="text/plain", security=names
     )
-    @_told
+    @_errors_reported
     async def community(id: str) -> str:  # noqa: A002 - the name in the URI
         """Return the summary and the members of a community."""
         caller = tools.caller()
@@ -171,7 +171,7 @@ def _found(what: str, lines: Any) -> str:
     return fenced(text)
 
 
-def _told(read: Callable[P, Awaitable[str]]) -> Callable[P, Awaitable[str]]:
+def _errors_reported(read: Callable[P, Awaitable[str]]) -> Callable[P, Awaitable[str]]:
     """Return a function that reports errors of the memory to the client."""
 
     @wraps(read)

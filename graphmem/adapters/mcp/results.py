@@ -64,8 +64,10 @@ class FactItem(BaseModel):
         more = "".join(f", {mark}" for mark in marks if mark)
         if self.inferred:
             more += f", inferred by {self.inferred.rule} from: {'; '.join(self.inferred.premises)}"
-        told = "; ".join(f"{s.speaker or 'told'} {s.at}, episode {s.episode_id}" for s in self.sources)
-        return f"- {self.fact} (since {self.valid_from}{until}{more}) [fact {self.id}{'; ' + told if told else ''}]"
+        sources = "; ".join(f"{s.speaker or 'told'} {s.at}, episode {s.episode_id}" for s in self.sources)
+        return (
+            f"- {self.fact} (since {self.valid_from}{until}{more}) [fact {self.id}{'; ' + sources if sources else ''}]"
+        )
 
 
 class EpisodeItem(BaseModel):
@@ -324,7 +326,7 @@ def paged(items: Sequence[M], offset: int, limit: int, budget_tokens: int) -> tu
 
 def fact_item(fact: Fact, episodes: Mapping[str, Episode]) -> FactItem:
     """Return a fact with the episodes that state it, as far as these are given."""
-    told = [episodes[i] for i in fact.episode_ids if i in episodes]
+    sources = [episodes[i] for i in fact.episode_ids if i in episodes]
     return FactItem(
         id=fact.id,
         fact=clean(fact.fact),
@@ -337,7 +339,7 @@ def fact_item(fact: Fact, episodes: Mapping[str, Episode]) -> FactItem:
         inferred=None
         if fact.inferred_by is None
         else Inference(rule=clean(fact.inferred_by), premises=[clean(premise.fact) for premise in fact.premises]),
-        sources=[Source(episode_id=e.id, at=f"{e.occurred_at:%Y-%m-%d}", speaker=_who(e)) for e in told],
+        sources=[Source(episode_id=e.id, at=f"{e.occurred_at:%Y-%m-%d}", speaker=_who(e)) for e in sources],
     )
 
 
