@@ -18,8 +18,8 @@ from graphmem.models import Scope
 from graphmem.protocols import enter_background
 
 
-class Sleeper(Protocol):
-    """Something that the clock wakes."""
+class Wakeable(Protocol):
+    """An object that the clock wakes at a time."""
 
     def wake(self) -> None:
         """Continue; must not block and must not raise."""
@@ -27,7 +27,7 @@ class Sleeper(Protocol):
 
 
 class Clock:
-    """Times at which sleepers are woken; its daemon thread ends when none is left.
+    """Times at which objects are woken; its daemon thread ends when none is left.
 
     Parameters
     ----------
@@ -37,42 +37,42 @@ class Clock:
 
     def __init__(self, name: str = "graphmem-clock") -> None:
         self._name = name
-        self._times: dict[Sleeper, float] = {}
+        self._times: dict[Wakeable, float] = {}
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
 
-    def wake_after(self, seconds: float, sleeper: Sleeper) -> None:
-        """Wake a sleeper after a number of seconds, in place of an earlier request for it."""
+    def wake_after(self, seconds: float, wakeable: Wakeable) -> None:
+        """Wake an object after a number of seconds, in place of an earlier request for it."""
         with self._changed:
-            self._times[sleeper] = time.monotonic() + seconds
+            self._times[wakeable] = time.monotonic() + seconds
             self._changed.notify()
             if self._thread is None:
                 thread = threading.Thread(target=self._run, name=self._name, daemon=True)
                 thread.start()
                 self._thread = thread
 
-    def cancel(self, sleeper: Sleeper) -> None:
-        """Drop the request of a sleeper."""
+    def cancel(self, wakeable: Wakeable) -> None:
+        """Drop the request of an object."""
         with self._changed:
-            self._times.pop(sleeper, None)
+            self._times.pop(wakeable, None)
             self._changed.notify()
 
     def _run(self) -> None:
         while (due := self._due()) is not None:
-            for sleeper in due:
-                sleeper.wake()
+            for wakeable in due:
+                wakeable.wake()
 
-    def _due(self) -> list[Sleeper] | None:
-        """Wait for the next time and return the sleepers to wake, perhaps none; None if no request is left."""
+    def _due(self) -> list[Wakeable] | None:
+        """Wait for the next time and return the objects to wake, perhaps none; None if no request is left."""
         with self._changed:
             if not self._times:
                 self._thread = None
                 return None
             self._changed.wait(max(0.0, min(self._times.values()) - time.monotonic()))
             now = time.monotonic()
-            due = [sleeper for sleeper, at in self._times.items() if at <= now]
-            for sleeper in due:
-                del self._times[sleeper]
+            due = [wakeable for wakeable, at in self._times.items() if at <= now]
+            for wakeable in due:
+                del self._times[wakeable]
             return due
 
 
@@ -230,9 +230,9 @@ class BackgroundJob:
         enter_background()
         pause: float | None = 0.0
         while not self._stop.is_set():
-            if self._ends(pause):
+            if self._should_exit(pause):
                 return
-            self._give_way(self._duration)
+            self._wait_for_quiet(self._duration)
             self._wake.clear()
             if self._stop.is_set():
                 return
@@ -247,7 +247,7 @@ class BackgroundJob:
                 _log.warning("%s failed, next try in %.1f s: %s", self._name, pause, error)
             self._duration = time.monotonic() - begun
 
-    def _ends(self, pause: float | None) -> bool:
+    def _should_exit(self, pause: float | None) -> bool:
         """Wait for a wake, or until a pause is over; return whether the thread ends because that takes longer."""
         if pause is not None and pause <= _LINGER:
             self._wake.wait(pause)
@@ -262,7 +262,8 @@ class BackgroundJob:
                 clock().wake_after(pause - _LINGER, self)
             return True
 
-    def _give_way(self, duration: float) -> None:
+    def _wait_for_quiet(self, duration: float) -> None:
+        """Wait for a moment in which nobody wakes the job, longer at most if its last run took longer."""
         latest = time.monotonic() + max(_SHORTEST_WAIT, _WAIT_FOR_WORK * duration)
         while not self._stop.is_set():
             left = min(self._woken_at + _QUIET, latest) - time.monotonic()

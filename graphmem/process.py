@@ -1,4 +1,4 @@
-"""What graphmem changes in the whole process for a while: BLAS has one thread, and the garbage collector pauses.
+"""Temporary changes of the whole process: one BLAS thread, and a paused garbage collector.
 
 Threads of BLAS, by which numpy multiplies matrices, wait for each other by spinning. The products of a search are
 small: where cores are shared, waiting takes ten times as long as computing.

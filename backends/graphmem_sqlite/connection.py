@@ -49,7 +49,7 @@ _IDLE_READERS = 8
 _ALL_IDLE_READERS = 64  # in all stores of the process: each holds two files open
 _RETRYABLE = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL}  # in use, or no room for a second copy
 _DAMAGED = "SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_FORMAT"
-_TAKEN = "SQLITE_CONSTRAINT_UNIQUE", "SQLITE_CONSTRAINT_PRIMARYKEY", "SQLITE_CONSTRAINT_ROWID"
+_UNIQUE_VIOLATIONS = "SQLITE_CONSTRAINT_UNIQUE", "SQLITE_CONSTRAINT_PRIMARYKEY", "SQLITE_CONSTRAINT_ROWID"
 
 
 MIGRATION_MARKER = "SELECT id || ' ' || state FROM move WHERE one = 1"
@@ -461,7 +461,7 @@ def translate(error: sqlite3.Error, place: str) -> GraphMemError:
     """Return the error of graphmem for an error of sqlite3."""
     name: str = getattr(error, "sqlite_errorname", "")  # absent if the module raised it, not SQLite
     if name.startswith("SQLITE_CONSTRAINT"):
-        if name in _TAKEN:
+        if name in _UNIQUE_VIOLATIONS:
             return Conflict(f"{place}: another row holds this key ({error}); nothing was written")
         return InvalidInput(f"{place}: a row breaks a rule of the store ({error}); nothing was written")
     if name.startswith(_DAMAGED):

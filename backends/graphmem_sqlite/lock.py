@@ -7,7 +7,7 @@ from threading import Lock, get_ident
 
 from graphmem.protocols import in_background
 
-_MOST_OVERTAKES = 20  # callers that go before a waiting background thread
+_MAX_CALLERS_FIRST = 20  # callers that go before a waiting background thread
 
 
 class WriterLock:
@@ -24,7 +24,7 @@ class WriterLock:
         self._depth = 0
         self._callers: deque[Lock] = deque()
         self._background: deque[Lock] = deque()
-        self._overtakes = 0
+        self._callers_first = 0
 
     @property
     def waiting(self) -> int:
@@ -65,9 +65,9 @@ class WriterLock:
 
     def _pass_on(self) -> None:
         """Give the lock to the next thread."""
-        overtaking = bool(self._callers and self._background) and self._overtakes < _MOST_OVERTAKES
-        self._overtakes = self._overtakes + 1 if overtaking else 0
-        queue = self._callers if overtaking or not self._background else self._background
+        caller_first = bool(self._callers and self._background) and self._callers_first < _MAX_CALLERS_FIRST
+        self._callers_first = self._callers_first + 1 if caller_first else 0
+        queue = self._callers if caller_first or not self._background else self._background
         if queue:
             queue.popleft().release()
         else:

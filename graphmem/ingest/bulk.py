@@ -115,7 +115,7 @@ class Loader:
     similar, links
         As for `Writer`.
     clock
-        Returns the present, from which lifetimes count.
+        Returns the current time; lifetimes (`expires_in`) start there.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What `GraphMemory` and its administration share: engine and scope, async forms, and the receipt of a stored turn."""
+"""Base of `GraphMemory` and `Administration`: engine and scope, async forms, and the receipt of a stored turn."""
 
 from __future__ import annotations
 

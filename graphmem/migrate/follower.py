@@ -55,7 +55,7 @@ class Batch:
 class _PromptJob(BackgroundJob):
     """A job that doesn't give way to callers: processes that write in turn wait for each other's changes."""
 
-    def _give_way(self, duration: float) -> None:
+    def _wait_for_quiet(self, duration: float) -> None:
         del duration
         self._stop.wait(_GATHER)
 
