@@ -226,7 +226,7 @@ class FactLedger:
         sources = {e.id: self._sources.get(e.id, ()) for e in known} | {edge.id: told}
         self._note_sentence(edge)
         decision = decide(known, edge, sources, single_valued=single, now=self._now)
-        self._take(decision.edges)
+        self._record(decision.edges)
         self._ends.update((decision.holder, end) for end in edge.ends)
         self._confirmed.update({decision.holder} & self._known.keys())
         held = self._sources.get(decision.holder, ())
@@ -271,15 +271,15 @@ class FactLedger:
         if not self._may_overrule(teller, edge):
             return
         if (closed := superseded(edge, by, successor, self._now)) is not None:
-            self._take([closed])
+            self._record([closed])
 
     def retract(self, edge_id: str, reason: str = "corrected") -> None:
         """Close a known fact at its beginning, so that it never held."""
-        self._take([retracted(self._rows[edge_id], self._now, reason)])
+        self._record([retracted(self._rows[edge_id], self._now, reason)])
 
     def change(self, edge: Edge) -> None:
-        """Take a changed version of a known fact, and derive the others of its slot again."""
-        self._take([edge])
+        """Record a changed version of a known fact, and derive the others of its slot again."""
+        self._record([edge])
         if self._ontology.is_single_valued(edge.relation):
             self._settle(edge)
 
@@ -288,14 +288,14 @@ class FactLedger:
         edge = self._rows[edge_id]
         opened = edge.without_ends(by, [end for i, end in self._ends if i == edge_id])
         if opened != edge and not (is_retracted(edge) and edge.end_reason == "replaced"):  # part of another version
-            self._take([opened])
+            self._record([opened])
             self._settle(opened)
 
     def narrow(self, edge_id: str, episode_ids: Collection[str]) -> None:
         """Take episodes from a known fact that they don't state any more, unless it was told again in this write."""
         edge = self._rows[edge_id]
         if edge_id not in self._confirmed:
-            self._take([edge.changed(episode_ids=tuple(i for i in edge.episode_ids if i not in episode_ids))])
+            self._record([edge.changed(episode_ids=tuple(i for i in edge.episode_ids if i not in episode_ids))])
 
     # Rows -------------------------------------------------------------------------------------------
 
@@ -303,7 +303,7 @@ class FactLedger:
         """Derive the versions of a fact, and of the others of its slot, from their tellings again."""
         known, single = self._met_by(edge), self._ontology.is_single_valued(edge.relation)
         self._load_sources(known)
-        self._take(settle(known, self._sources, single_valued=single, now=self._now))
+        self._record(settle(known, self._sources, single_valued=single, now=self._now))
 
     def _end(self, edge: Edge, end: End) -> None:
         if not self._may_overrule(end.teller, edge):
@@ -320,14 +320,14 @@ class FactLedger:
         if edge.valid_to is not None and edge.valid_to <= at:
             further = (by,) if by and is_over(edge) else ()  # it was told as a past fact, which is now told again
             told = edge.changed(episode_ids=tuple(dict.fromkeys(edge.episode_ids + further)))
-            self._take([with_end(told, by, at)])
+            self._record([with_end(told, by, at)])
             return
         if len(edge.episode_ids) > 1:
             self._load_sources([edge])
         again = reopened(edge, end.told_at, self._sources.get(edge.id, ()), self._now)
         edge = edge.changed(episode_ids=_without(edge, again))
-        self._take([ended(edge, at, self._now, "over", stated_by=by)])
-        self._take([again] if again is not None else [])
+        self._record([ended(edge, at, self._now, "over", stated_by=by)])
+        self._record([again] if again is not None else [])
 
     def _may_overrule(self, teller: Teller | None, edge: Edge) -> bool:
         if teller in (None, "subject"):
@@ -352,7 +352,7 @@ class FactLedger:
     def _rows_of(self, key: EdgeKey) -> list[Edge]:
         return [self._rows[i] for i in self._by_key[key]]
 
-    def _take(self, edges: Sequence[Edge]) -> None:
+    def _record(self, edges: Sequence[Edge]) -> None:
         told = {s.episode_id: s for edge in edges for i in self._by_key[edge.key] for s in self._sources.get(i, ())}
         for edge in edges:
             self._keep(edge)
