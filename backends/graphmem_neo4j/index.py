@@ -20,12 +20,12 @@ class Neo4jIndex(Neo4jRole, IndexStore):
         """Return the model and the generation of a scope's index."""
         return _state_of(self._database.read("index_state", [scope], scope=scope.key))
 
-    def index_status(self, looks: Sequence[IndexCursor]) -> list[IndexStatus]:
+    def index_status(self, cursors: Sequence[IndexCursor]) -> list[IndexStatus]:
         """Return the index status of each scope, read in one round trip."""
-        asked = [[look.scope.key, look.episode, look.fact, look.position] for look in looks]
-        rows = self._database.read("index_status", [look.scope for look in looks], looks=asked)
+        asked = [[cursor.scope.key, cursor.episode, cursor.fact, cursor.position] for cursor in cursors]
+        rows = self._database.read("index_status", [cursor.scope for cursor in cursors], cursors=asked)
         found = {key: IndexStatus(IndexState(model, generation), *news) for key, model, generation, *news in rows}
-        return [found[look.scope.key] for look in looks]
+        return [found[cursor.scope.key] for cursor in cursors]
 
     def read_index(
         self, scope: Scope, *, kind: IndexKind | None = None, after: int = 0, limit: int = 1000

@@ -103,10 +103,10 @@ class SQLiteIndex(SQLiteRole, IndexStore):
             known = scope_keys(connection, [scope])
             return _state(connection, known[0]) if known else IndexState()
 
-    def index_status(self, looks: Sequence[IndexCursor]) -> list[IndexStatus]:
+    def index_status(self, cursors: Sequence[IndexCursor]) -> list[IndexStatus]:
         """Return the index status of each scope, read by one statement."""
-        asked = json.dumps([(look.scope.key, look.episode, look.fact, look.position) for look in looks])
-        found = [IndexStatus() for _ in looks]
+        asked = json.dumps([(cursor.scope.key, cursor.episode, cursor.fact, cursor.position) for cursor in cursors])
+        found = [IndexStatus() for _ in cursors]
         with self._database.reading() as connection:
             for place, model, generation, *news in connection.execute(INDEX_STATUS, (asked,)):
                 found[place] = IndexStatus(IndexState(model, generation), *map(bool, news))

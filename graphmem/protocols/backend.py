@@ -307,7 +307,7 @@ class GraphBackend(
 
     @property
     def identity(self) -> Hashable:
-        """What backends of this process have in common if they are backends of the same store; by default nothing."""
+        """Key that is equal for backends of the same store in this process; by default, each backend has its own."""
         return self
 
     @property
@@ -418,22 +418,22 @@ class GraphBackend(
         """Yield every merge that matches, read in pages of `chunk` rows."""
         return chain.from_iterable(pages(lambda after: self.find_merges(scopes, query, after=after, limit=chunk)))
 
-    def index_status(self, looks: Sequence[IndexCursor]) -> list[IndexStatus]:
+    def index_status(self, cursors: Sequence[IndexCursor]) -> list[IndexStatus]:
         """Return the index status of each scope. Called at the start of every search.
 
         Stores may override it to use one round trip.
         """
         return [
             IndexStatus(
-                state=self.index_state(look.scope),
+                state=self.index_state(cursor.scope),
                 waiting=bool(
-                    self.find_unindexed(look.scope, "episode", after=look.episode, limit=1)
-                    or self.find_unindexed(look.scope, "fact", after=look.fact, limit=1)
+                    self.find_unindexed(cursor.scope, "episode", after=cursor.episode, limit=1)
+                    or self.find_unindexed(cursor.scope, "fact", after=cursor.fact, limit=1)
                 ),
-                entries=bool(self.read_index(look.scope, after=look.position, limit=1)),
-                limited=bool(self.find_episodes([look.scope], EpisodeQuery(hidden_at=END_OF_TIME), limit=1)),
+                entries=bool(self.read_index(cursor.scope, after=cursor.position, limit=1)),
+                limited=bool(self.find_episodes([cursor.scope], EpisodeQuery(hidden_at=END_OF_TIME), limit=1)),
             )
-            for look in looks
+            for cursor in cursors
         ]
 
     def entry_pages(

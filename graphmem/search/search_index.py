@@ -121,12 +121,12 @@ class SearchIndex:
         if self.follower is not None:
             return list(scopes)
         now = self._now()
-        looks = [
+        cursors = [
             IndexCursor(scope, self._cursor(scope, "episode", now), self._cursor(scope, "fact", now))
             for scope in scopes
         ]
         found: list[Scope] = []
-        for scope, news in zip(scopes, self._backend.index_status(looks), strict=True):
+        for scope, news in zip(scopes, self._backend.index_status(cursors), strict=True):
             is_known = self._generations.get(scope) == news.state.generation
             if news.waiting or not is_known or news.state.model not in (None, self._encoder.model):
                 found.append(scope)
@@ -352,8 +352,8 @@ class SearchIndex:
 
     @in_span("graphmem.search.copy")
     def _refresh(self, copy: Snapshot, scopes: Sequence[Scope], dimension: int) -> None:
-        looks = [IndexCursor(scope, _LAST, _LAST, copy.positions.get(scope, 0)) for scope in scopes]
-        news = dict(zip(scopes, self._backend.index_status(looks), strict=True))
+        cursors = [IndexCursor(scope, _LAST, _LAST, copy.positions.get(scope, 0)) for scope in scopes]
+        news = dict(zip(scopes, self._backend.index_status(cursors), strict=True))
         states = {scope: status.state for scope, status in news.items()}
         fresh = self._news(copy, [scope for scope, status in news.items() if status.entries])
         removed = any(copy.states.get(scope, state).generation != state.generation for scope, state in states.items())

@@ -190,15 +190,15 @@ class IndexNewsTests(StoreTests):
         put_index(store, *(entry("episode", episode_id(i)) for i in range(1, 4)))
         put_index(store, *(entry("fact", edge_id(i)) for i in (1, 2, 4, 5)))
         last = store.read_index(home())[-1].position
-        looks = [
+        cursors = [
             IndexCursor(scope, episode=after_episode, fact=after_fact, position=position)
             for scope in (elsewhere(), home())
             for after_episode in ("", episode_id(3))
             for after_fact in ("", edge_id(2), edge_id(3), edge_id(5))
             for position in (0, last - 1, last)
         ]
-        for look in looks:
-            assert store.index_status([look]) == GraphBackend.index_status(store, [look])
+        for cursor in cursors:
+            assert store.index_status([cursor]) == GraphBackend.index_status(store, [cursor])
 
     def test_news_are_of_the_scopes_that_were_asked_about_in_their_order(self, store: GraphBackend) -> None:
         store.add_episodes(home(), [episode(1), episode(2)])
@@ -218,11 +218,11 @@ class IndexNewsTests(StoreTests):
         rows = [episode(1, home()), episode(2, project(), ended_at=FUTURE), episode(3, elsewhere(), expires_at=day(1))]
         for row in rows:
             store.add_episodes(row.scope, [row])
-        looks = [IndexCursor(row.scope) for row in rows]
-        assert [status.limited for status in store.index_status(looks)] == [False, True, True]
+        cursors = [IndexCursor(row.scope) for row in rows]
+        assert [status.limited for status in store.index_status(cursors)] == [False, True, True]
         store.write(home(), Changes(episode_expiries=(EpisodeExpiry(episode_id(1), FUTURE),)))
         store.write(project(), Changes(episode_ends=(EpisodeEnd(episode_id(2), None),)))
-        assert [status.limited for status in store.index_status(looks)] == [True, False, True]
+        assert [status.limited for status in store.index_status(cursors)] == [True, False, True]
 
     def test_an_incomplete_entry_waits(self, store: GraphBackend) -> None:
         store.add_episodes(home(), [episode(1)])

@@ -450,8 +450,8 @@ class SweepsTooMuch(Sound):
 class DeniesEnds(Sound):
     """Says of no scope that its episodes end or expire, so that a search doesn't look."""
 
-    def index_status(self, looks: Sequence[IndexCursor]) -> list[IndexStatus]:
-        return [replace(status, limited=False) for status in super().index_status(looks)]
+    def index_status(self, cursors: Sequence[IndexCursor]) -> list[IndexStatus]:
+        return [replace(status, limited=False) for status in super().index_status(cursors)]
 
 
 class DropsWhatHasNoValue(Sound):

@@ -1,6 +1,6 @@
 // The index status of each scope: rows to index after an episode and a fact, entries after a position.
-UNWIND $q.looks AS look
-WITH look[0] AS scope, look[1] AS episode, look[2] AS after, look[3] AS position
+UNWIND $q.cursors AS cursor
+WITH cursor[0] AS scope, cursor[1] AS episode, cursor[2] AS after, cursor[3] AS position
 OPTIONAL MATCH (l:Graphmem {scope_key: scope})
 CALL (scope, episode) {
     MATCH (e:Episode)
