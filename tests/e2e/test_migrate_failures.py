@@ -123,7 +123,7 @@ def test_a_process_of_the_old_configuration_follows_or_is_refused(urls: tuple[st
 
 def test_a_process_that_only_reads_follows_too(urls: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("graphmem.migrate.backend._POLL", 0.0)
-    monkeypatch.setattr("graphmem.migrate.backend._LOOK_DURING_MOVE", 0.0)
+    monkeypatch.setattr("graphmem.migrate.backend._POLL_DURING_MOVE", 0.0)
     with opened(urls[0], background=False) as reads, opened(urls[0], background=False) as writes:
         with closing(migration(*urls)) as moved:
             moved.advance("copy")
