@@ -270,14 +270,14 @@ class Engine:
             return {}
         return {"graphmem.text": episode.text, "graphmem.scope": str(episode.scope)}
 
-    def known_name(self, text: str) -> str:
+    def stored_name(self, text: str) -> str:
         """Return the stored form of a name or id given by a caller; redaction may have replaced it."""
-        return text if self.redaction is None else self.redaction.known_name(text)
+        return text if self.redaction is None else self.redaction.stored_name(text)
 
-    def known_filter(self, wanted: FilterLike | None) -> EpisodeFilter | None:
+    def stored_filter(self, wanted: FilterLike | None) -> EpisodeFilter | None:
         """Return the filter of stored episodes that a caller gives; None for one without conditions."""
         found = to_filter(wanted)
-        return found if found is None or self.redaction is None else self.redaction.known_filter(found)
+        return found if found is None or self.redaction is None else self.redaction.stored_filter(found)
 
     def has_expired(self, scopes: Sequence[Scope]) -> bool:
         """Whether an episode of the scopes has expired and isn't erased yet."""

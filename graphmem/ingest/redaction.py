@@ -80,7 +80,7 @@ class Redaction:
         digest = hashlib.blake2b(plain.encode(), key=self._key, digest_size=_DIGEST_BYTES).hexdigest()
         return f"{redacted}-{digest.translate(_LETTERS)}"
 
-    def known_name(self, text: str) -> str:
+    def stored_name(self, text: str) -> str:
         """Return the stored form of a name or id for look-ups; unchanged without a key, since none is stored then."""
         return text if self._key is None else self.name("name", text)
 
@@ -108,14 +108,14 @@ class Redaction:
         }
         return self._model(episode, names)
 
-    def known_filter(self, wanted: EpisodeFilter) -> EpisodeFilter:
+    def stored_filter(self, wanted: EpisodeFilter) -> EpisodeFilter:
         """Return a filter of stored episodes: with the stored forms of its sessions, speakers and metadata."""
         names = {
-            name: tuple(map(self.known_name, given))
+            name: tuple(map(self.stored_name, given))
             for name in ("session_ids", "speakers")
             if (given := getattr(wanted, name)) is not None
         }
-        prefix = None if wanted.session_prefix is None else self.known_name(wanted.session_prefix)
+        prefix = None if wanted.session_prefix is None else self.stored_name(wanted.session_prefix)
         return wanted.changed(**names, session_prefix=prefix, metadata=self._any(wanted.metadata))
 
     def data(self, value: T) -> T:

@@ -67,7 +67,7 @@ class Administration(ScopedMemory):
             If a name is that of several entities (then give an id), or both are the same entity.
         """
         gone = [names_or_ids] if isinstance(names_or_ids, str) else list(names_or_ids)
-        *gone, into = map(self._engine.known_name, (*gone, into))
+        *gone, into = map(self._engine.stored_name, (*gone, into))
         self._engine.recorder.write()  # pending traces name entities that are merged
         merged = merge_entities(self._engine.backend, self.scope, gone, into, self._engine.ontology)
         count("graph_merges_total", len(merged))
@@ -265,7 +265,7 @@ class Administration(ScopedMemory):
         from graphmem.inference.model import infer_about
 
         question = self._engine.inference_question
-        entity = entity_called(self._engine.backend, self.scope, self._engine.known_name(about))
+        entity = entity_called(self._engine.backend, self.scope, self._engine.stored_name(about))
         return infer_about(*self._stored(), question, entity.id, limit=limit, dry_run=dry_run)
 
     def clear(self) -> Forgotten:

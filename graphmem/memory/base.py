@@ -46,7 +46,7 @@ class ScopedMemory:
 
     def _ids(self, scopes: Sequence[Scope], name: str) -> tuple[str, ...]:
         """Return the ids of the entities with a name, or the given id itself if it is one."""
-        name = self._engine.known_name(name)
+        name = self._engine.stored_name(name)
         key = canonical(name)
         found = dict.fromkeys(e.id for s in scopes for _, e in self._engine.backend.resolve_names(s, [key]))
         return tuple(found or self._engine.backend.get_entities(scopes, [name]))

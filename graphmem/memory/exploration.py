@@ -103,7 +103,7 @@ class Exploration(ScopedMemory):
 
     def session(self, session_id: str, *, limit: int = 100, scopes: Scopes | None = None) -> list[Episode]:
         """Return the last episodes of a session, in the order in which they were stored; none that ended or expired."""
-        named, now = self._engine.known_name(session_id), self._engine.clock()
+        named, now = self._engine.stored_name(session_id), self._engine.clock()
         where, query = self._scopes(scopes), EpisodeQuery(session_id=named, live_at=now)
         return self._engine.backend.find_episodes(where, query, limit=to_limit(limit), newest_first=True)[::-1]
 

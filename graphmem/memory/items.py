@@ -302,7 +302,7 @@ class Items(ScopedMemory):
         return value if redaction is None else redaction.data(value)
 
     def _stored_path(self, namespace: Namespace, key: str) -> tuple[Namespace, str]:
-        known = self._engine.known_name
+        known = self._engine.stored_name
         return tuple(map(known, namespace)), known(key)
 
     def _under(self, prefix: Namespace, conditions: Mapping[str, Scalar]) -> EpisodeFilter:
@@ -310,7 +310,7 @@ class Items(ScopedMemory):
 
         For all items, and in a scope with old sessions, which don't begin with a prefix, metadata is compared.
         """
-        prefix = tuple(map(self._engine.known_name, prefix))
+        prefix = tuple(map(self._engine.stored_name, prefix))
         old = EpisodeQuery(filters=EpisodeFilter(session_prefix=OLD_SESSIONS))
         if not prefix or self._engine.backend.find_episodes([self.scope], old, limit=1):
             return EpisodeFilter(metadata={**under(prefix), **conditions})

@@ -343,7 +343,7 @@ class GraphMemory(Exploration):
             temporal_decay_rate=temporal_decay_rate,
             edge_types=tuple(self._engine.ontology.require_edge_type(kind) for kind in edge_types),
             as_of=to_as_of(as_of),
-            filters=self._engine.known_filter(filters),
+            filters=self._engine.stored_filter(filters),
             min_trust=min_trust,
             episodes=episodes,
             include_inferred=include_inferred,
@@ -400,7 +400,7 @@ class GraphMemory(Exploration):
             expansion_boost=settings.expansion_boost,
             fusion=fusion,
             diversity=diversity,
-            filters=self._engine.known_filter(filters),
+            filters=self._engine.stored_filter(filters),
             min_trust=min_trust,
             min_confidence=settings.min_confidence if min_confidence is None else min_confidence,
             wait=settings.index_wait,
@@ -457,7 +457,7 @@ class GraphMemory(Exploration):
             query, k=k, as_of=moment, filters=filters, min_trust=least, min_confidence=min_confidence, scopes=scopes
         )
         options = RecallOptions.of(
-            settings, limit=limit, as_of=moment, filters=self._engine.known_filter(filters), min_trust=least
+            settings, limit=limit, as_of=moment, filters=self._engine.stored_filter(filters), min_trust=least
         )
         # a recall at a time searches also what was told later about that time
         evidence = found.evidence if moment is None and options.episodes else None
@@ -514,7 +514,7 @@ class GraphMemory(Exploration):
             If not exactly one thing is named, or several entities have the name (then give an id).
         """
         given = {"entity": entity, "episode": episode, "session": session, "speaker": speaker}
-        names = {kind: name and self._engine.known_name(name) for kind, name in given.items()}
+        names = {kind: name and self._engine.stored_name(name) for kind, name in given.items()}
         (backend, scope, ontology), index = self._stored(), self._engine.search.index
         clean = None if clean_files else self._engine.scrub_later
         options: dict[str, Any] = {"with_episodes": with_episodes, "dry_run": dry_run, "clean": clean}
