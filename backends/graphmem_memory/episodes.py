@@ -8,9 +8,9 @@ from itertools import chain, islice
 
 from graphmem.errors import Conflict, InvalidInput
 from graphmem.models import Episode, EpisodeFilter, EpisodeQuery, Mention, Scope
-from graphmem.protocols import EpisodeStore
+from graphmem.protocols import EpisodeStore, require_no_cursor
 from graphmem_memory import matching
-from graphmem_memory.tables import ClaimRow, MemoryRole, require_no_cursor
+from graphmem_memory.tables import ClaimRow, MemoryRole
 
 
 class MemoryEpisodes(MemoryRole, EpisodeStore):

@@ -27,9 +27,17 @@ from graphmem.models import (
     SubgraphEdge,
     utc_now,
 )
-from graphmem.protocols import CommunityStore, EdgeStore, EntityStore, RecallStore, Traversal, question_words
+from graphmem.protocols import (
+    CommunityStore,
+    EdgeStore,
+    EntityStore,
+    RecallStore,
+    Traversal,
+    question_words,
+    require_no_cursor,
+)
 from graphmem_memory import matching
-from graphmem_memory.tables import MemoryRole, own, require_no_cursor, utc
+from graphmem_memory.tables import MemoryRole, own, utc
 
 
 class MemoryEntities(MemoryRole, EntityStore):

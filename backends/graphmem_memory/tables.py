@@ -364,9 +364,3 @@ def utc(moment: datetime) -> datetime:
     if moment.tzinfo is None:
         raise InvalidInput(f"naive datetime {moment.isoformat()}: give it a time zone")
     return moment.astimezone(UTC)
-
-
-def require_no_cursor(after: str, *, newest_first: bool) -> None:
-    """Raise `InvalidInput` for a cursor in a newest-first read, which has a single page."""
-    if after and newest_first:
-        raise InvalidInput(f"after={after!r}: a read with newest_first has one page")

@@ -8,10 +8,10 @@ from datetime import datetime
 from itertools import islice
 
 from graphmem.models import Edge, Entity, JobState, Merge, MergeQuery, Scope, decayed
-from graphmem.protocols import MergeStore, UpkeepStore
+from graphmem.protocols import MergeStore, UpkeepStore, require_no_cursor
 from graphmem_memory.index import state_of
 from graphmem_memory.matching import edge_is_visible
-from graphmem_memory.tables import JobStateRow, K, MemoryRole, R, StateRow, Store, Table, require_no_cursor
+from graphmem_memory.tables import JobStateRow, K, MemoryRole, R, StateRow, Store, Table
 
 _DECAY_PAGE = 1000
 

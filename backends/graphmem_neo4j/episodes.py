@@ -8,7 +8,7 @@ from typing import Any
 
 from graphmem.errors import Conflict, InvalidInput
 from graphmem.models import Episode, EpisodeQuery, Mention, Scope, ended_by
-from graphmem.protocols import EpisodeStore
+from graphmem.protocols import EpisodeStore, require_no_cursor
 from graphmem_neo4j.connection import Neo4jRole, Transaction
 from graphmem_neo4j.rows import (
     Times,
@@ -20,7 +20,6 @@ from graphmem_neo4j.rows import (
     keys_of,
     moment,
     prefix_keys,
-    require_no_cursor,
 )
 
 _ALL = 2**31 - 1  # rows of a page that has all

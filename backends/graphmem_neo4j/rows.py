@@ -33,7 +33,6 @@ from graphmem.models import (
     Scope,
     with_attachments,
 )
-from graphmem.protocols import require_no_cursor as require_no_cursor
 from graphmem.protocols import split_words
 
 Row = Sequence[Any]

@@ -9,7 +9,7 @@ from typing import Any
 
 from graphmem.errors import Conflict, InvalidInput
 from graphmem.models import Episode, EpisodeQuery, Mention, Scope, ended_by, with_attachments
-from graphmem.protocols import EpisodeStore
+from graphmem.protocols import EpisodeStore, require_no_cursor
 from graphmem_sqlite.connection import SQLiteRole
 from graphmem_sqlite.rows import (
     EPISODE_COLUMNS,
@@ -20,7 +20,6 @@ from graphmem_sqlite.rows import (
     micros_or_none,
     moment,
     properties_json,
-    require_no_cursor,
     scope_keys,
 )
 

@@ -11,7 +11,6 @@ from typing import Any
 
 from graphmem.errors import InvalidInput
 from graphmem.models import EdgeEnd, EdgeType, Properties, RowReader, Scope, metadata_matches
-from graphmem.protocols import require_no_cursor as require_no_cursor
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TYPES = {kind.value: kind for kind in EdgeType}
