@@ -12,6 +12,8 @@ import pytest
 from graphmem.adapters.cli.session import Session, Shared
 from tests.e2e.shell import TRIPLES, Shell
 
+pytestmark = pytest.mark.slow  # each command is a process
+
 FACTS = """subject,relation,object,valid_from
 Maya Chen,works with,Ravi Menon,2024-02-01
 Ravi Menon,works with,Dana Cole,2024-02-02

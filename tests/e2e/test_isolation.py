@@ -145,6 +145,7 @@ def rooms(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         yield fill(memory)
 
 
+@pytest.mark.timeout(900)  # 10,000 reads of a server
 def test_no_read_returns_anything_of_a_scope_that_it_does_not_name(rooms: Rooms, rounds: Callable[[int], int]) -> None:
     with ThreadPoolExecutor(READERS) as pool:  # a read of a server is mostly waiting
         each = [
