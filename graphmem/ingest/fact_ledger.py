@@ -173,7 +173,7 @@ class FactLedger:
         Parameters
         ----------
         names
-            Returns the names of entities by id, for rows of which no episode's sentence is known.
+            Returns the names of entities by id; used for rows whose episodes have no known sentence.
 
         Returns
         -------

@@ -318,5 +318,5 @@ class Items(ScopedMemory):
 
 
 def _sessions(namespace: Namespace, key: str) -> tuple[str, str]:
-    """Return the sessions of which one has the versions of an item."""
+    """Return the sessions that may hold the versions of an item: the current form of its id, and the earlier form."""
     return session_of(namespace, key), old_session_of(namespace, key)

@@ -50,7 +50,7 @@ class EdgeQuery:
     kinds
         Allowed values of `Edge.kind`.
     ended_by
-        Ids of episodes or facts, of which one has to have ended the edge: in `Edge.superseded_by` or `EdgeEnd.by`.
+        Edges that one of these episodes or facts ended, by id: see `Edge.superseded_by` and `EdgeEnd.by`.
     text
         Substring of the fact or the relation, ASCII case-insensitive; no wildcards.
     window

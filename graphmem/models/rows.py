@@ -306,7 +306,7 @@ class Edge(Model):
     def without_ends(self, by: Collection[str], keep: Collection[EdgeEnd] = ()) -> Self:
         """Return the fact without the ends that these episodes and facts brought; one that others stated counts then.
 
-        An end by hand stays, and so does one of which isn't known who stated it. Ends in `keep` stay, too.
+        Ends set by hand, and ends whose source isn't known, stay. Ends in `keep` stay, too.
         """
         left = tuple(end for end in self.ends if end.by not in by or end in keep)
         gone = {end.at for end in self.ends} - {end.at for end in left}
