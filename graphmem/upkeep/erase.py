@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 from graphmem.index.codec import detail_of
 from graphmem.inference.premises import write_facts
+from graphmem.ingest.fact_ledger import entity_names
 from graphmem.models import (
     FORGETTING,
     Changes,
@@ -145,7 +146,7 @@ def _rewrite_facts(request: ErasureRequest, found: Affected, plan: _Plan) -> Non
     """Remove forgotten episodes, and sentences that quote erased text, from the remaining facts."""
     stay = {**{edge.id: edge for edge in _quoting(request, found)}, **found.facts.kept}
     ends = {end for edge in stay.values() for end in (edge.source_id, edge.target_id)}
-    names = {i: e.name for i, e in request.backend.get_entities([request.scope], sorted(ends)).items()}
+    names = entity_names(request.backend, request.scope, ends)
     reopened = dict(found.facts.reopened)
     plan.edges += [without(request, found, reopened.pop(i, edge), lambda end: names[end]) for i, edge in stay.items()]
     plan.edges += reopened.values()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
+from graphmem.ingest.fact_ledger import entity_names
 from graphmem.ingest.supersession import with_sources
 from graphmem.models import Alias, Edge, Entity, Merge
 from graphmem.upkeep.affected import Affected
@@ -136,8 +137,7 @@ class _Ledger:
         edge = edge.without_ends(self.found.facts.enders)
         if not set(edge.episode_ids) & request.episodes.keys() and not quotes_erased(self.found, edge):
             return edge
-        ends = request.backend.get_entities([request.scope], [edge.source_id, edge.target_id])
-        known = {**{i: entity.name for i, entity in ends.items()}, **names}
+        known = {**entity_names(request.backend, request.scope, (edge.source_id, edge.target_id)), **names}
         return without(request, self.found, edge, lambda i: known.get(i, ""))
 
     def _without_summary(self, row: Entity, *, clear: bool) -> Entity:

@@ -16,7 +16,7 @@ from functools import partial
 from graphmem.errors import InvalidInput
 from graphmem.inference.premises import find_dependents, write_facts
 from graphmem.inference.rejected import MovedRejections, move_rejected
-from graphmem.ingest.fact_ledger import Load, episode_sources
+from graphmem.ingest.fact_ledger import Load, entity_names, episode_sources
 from graphmem.ingest.supersession import Sources, ends_from, less_sure, supported, with_sources
 from graphmem.models import (
     STATED_KINDS,
@@ -368,8 +368,7 @@ def _rejected(
     dependents = find_dependents(backend, scope, inferred | {f.edge.id: f.edge for f in folded})
     found = move_rejected((inferred | dependents).values(), place, repoint, at)
     if found.rows:
-        ends = sorted({end for row in found.rows for end in (row.source_id, row.target_id)})
-        names = {i: entity.name for i, entity in backend.get_entities([scope], ends).items()}
+        names = entity_names(backend, scope, {end for row in found.rows for end in (row.source_id, row.target_id)})
         found.rows = [with_sources(row, (), names.__getitem__, plain=True) for row in found.rows]
     return found
 
