@@ -15,7 +15,7 @@ from graphmem.upkeep.erasure import ErasureRequest
 from graphmem.upkeep.eviction import run_and_roll_back
 from graphmem.upkeep.forget import Forgotten, IndexCopies, clean_up, summed
 from graphmem.upkeep.schedule import Stopping
-from graphmem.upkeep.scrub import Clean, scrub
+from graphmem.upkeep.scrub import Clean, scrub_files
 
 EXPIRED = "expired episodes"
 """Name of the job state whose `episodes` field counts the expired episodes that were erased in a scope so far."""
@@ -60,7 +60,7 @@ def expire(
             done.append(erased)
             if stopping():
                 break
-    left = () if dry_run else clean_up(index, scope, done, clean or partial(scrub, backend))
+    left = () if dry_run else clean_up(index, scope, done, clean or partial(scrub_files, backend))
     return summed(done, dry_run=dry_run).changed(left=left)
 
 

@@ -29,7 +29,7 @@ from graphmem.upkeep.erasure import ErasureRequest, Subject
 from graphmem.upkeep.eviction import run_and_roll_back
 from graphmem.upkeep.lookup import entity_called
 from graphmem.upkeep.named_texts import NamedTexts, Names, find_named_texts, text_without
-from graphmem.upkeep.scrub import Clean, scrub
+from graphmem.upkeep.scrub import Clean, scrub_files
 
 _log = logging.getLogger(__name__)
 
@@ -124,7 +124,7 @@ def forget(
     dry_run
         Change nothing; return what would be removed and what would stay.
     clean
-        Cleans the files, or defers it; by default `graphmem.upkeep.scrub.scrub`.
+        Cleans the files, or defers it; by default `graphmem.upkeep.scrub.scrub_files`.
 
     Raises
     ------
@@ -149,7 +149,7 @@ def forget(
         state = backend.find_job_state(scope, FORGETTING)
         if state.begun_at is None:
             raise
-        left = "; ".join(scrub(backend, [(scope, state)])) or "nothing"
+        left = "; ".join(scrub_files(backend, [(scope, state)])) or "nothing"
         raise NotFound(f"{error}; left from earlier erasures: {left}") from error
     result = summed([done], dry_run=dry_run)
     examples = result.examples
@@ -163,7 +163,7 @@ def forget(
         still_mentioned_in=tuple(plan.staying),
         remaining=(*plan.remaining, *_describe_named(done)),
         examples=examples,
-        left=() if dry_run else clean_up(index, scope, [done], clean or partial(scrub, backend)),
+        left=() if dry_run else clean_up(index, scope, [done], clean or partial(scrub_files, backend)),
     )
 
 
@@ -205,7 +205,7 @@ def clear(backend: GraphBackend, index: IndexCopies, scope: Scope) -> Forgotten:
     merges = sum(1 for _ in backend.all_merges([scope], MergeQuery(undone=True)))
     left = list(_drop_copies(index, scope, None))  # first: until it is cleared, the store records what is left to do
     backend.clear(scope)
-    left += scrub(backend, ())
+    left += scrub_files(backend, ())
     return Forgotten(
         episodes=counts.episodes,
         entities=counts.entities,

@@ -14,7 +14,7 @@ Clean = Callable[[States], Sequence[str]]
 """Cleans the files after erasures of scopes with these job states; returns what is left, and why."""
 
 
-def scrub(backend: GraphBackend, states: States) -> tuple[str, ...]:
+def scrub_files(backend: GraphBackend, states: States) -> tuple[str, ...]:
     """Scrub the files and record this in the job states of erasures; return what is left."""
     if not backend.scrub():
         return ("the store's log, which other processes are reading; close them or run the erasure again",)
@@ -42,10 +42,12 @@ class DeferredScrub:
         """Clean the files if an erasure waits for it; what is left waits for the next call."""
         with self._lock:
             states, self._waiting = self._waiting, {}
-        done = not states
+        if not states:
+            return
+        is_left = True
         try:
-            done = done or not scrub(self._backend, states.items())
+            is_left = bool(scrub_files(self._backend, states.items()))
         finally:
-            if not done:
+            if is_left:
                 with self._lock:
                     self._waiting = states | self._waiting
