@@ -107,8 +107,9 @@ def test_many_open_memories_hold_few_files_and_no_threads(
             memory.flush()
             memory.recall("tea")
             asyncio.run(memory.asearch("tea"))
-        wait_until(lambda: len(threads()) < 10, seconds=120)
-        assert len(files_in(tmp_path)) <= 6 * count + 3 * 4  # and the idle readers, each with its log and shared memory
+        most = 6 * count + 3 * 4  # and the idle readers, each with its log and shared memory
+        # threads that still end may hold a reader each
+        wait_until(lambda: len(threads()) < 10 and len(files_in(tmp_path)) <= most, seconds=120)
         assert memories[0].search("tea").found
 
 
