@@ -22,6 +22,7 @@ from graphmem.text.words import terms
 
 _PAGE = 1000
 _BATCH = 64
+_ATTEMPTS = 3  # to index a batch that erasures intervene in
 _KINDS: tuple[IndexKind, ...] = ("episode", "fact")  # in this order
 _MAX_LATENESS = 600.0  # seconds after which no process commits a row with an earlier id
 _USUAL_LATENESS = 60.0  # seconds within which nearly all rows are committed
@@ -159,9 +160,10 @@ class SearchIndex:
         if not self._waiting(scope, kind, 1):
             return 0
         with self._indexing:  # query again under the lock, so that two threads don't index the same batch
-            waiting = self._waiting(scope, kind, limit)
-            if waiting:
-                self._index(scope, kind, waiting)
+            for _ in range(_ATTEMPTS):
+                waiting = self._waiting(scope, kind, limit)
+                if not waiting or self._index(scope, kind, waiting):
+                    break
         return len(waiting)
 
     def _require_model(self, scope: Scope) -> None:
@@ -189,7 +191,8 @@ class SearchIndex:
             self._settle(scope, kind, now)
         return waiting
 
-    def _index(self, scope: Scope, kind: IndexKind, ids: Sequence[str]) -> None:
+    def _index(self, scope: Scope, kind: IndexKind, ids: Sequence[str]) -> bool:
+        """Index rows; return False if an erasure intervened and nothing was written."""
         if not self._encoder.model and (built := self._backend.index_state(scope).model):
             if kind == "episode":
                 since = self._backend.erasure_token(scope)
@@ -197,8 +200,7 @@ class SearchIndex:
             raise EmbeddingFailed(f"scope {scope}: its index has vectors of {built!r}, but no model is configured")
         since = self._backend.erasure_token(scope)
         if kind == "fact":
-            self._write(scope, self._encoder.facts(self._stated(scope, ids)), since)
-            return
+            return self._write(scope, self._encoder.facts(self._stated(scope, ids)), since)
         episodes = self._with_earlier(scope, ids)
         try:
             entries = self._encoder.episodes(episodes, self._listed(scope, episodes))
@@ -208,15 +210,16 @@ class SearchIndex:
         except EmbeddingFailed:
             self._write_words_only(scope, episodes, since)
             raise
-        self._write(scope, entries, since)
+        return self._write(scope, entries, since)
 
-    def _write(self, scope: Scope, entries: Sequence[IndexEntry], since: str) -> None:
-        """Write entries unless an erasure intervened; the rows then stay unindexed and are read again."""
+    def _write(self, scope: Scope, entries: Sequence[IndexEntry], since: str) -> bool:
+        """Write entries unless an erasure intervened; the rows then stay unindexed. Return whether they were written."""
         try:
-            self._backend.write_unless_erased(scope, Changes(index=tuple(entries)), since=since)
+            return self._backend.write_unless_erased(scope, Changes(index=tuple(entries)), since=since)
         except InvalidInput:
             if self._all_there(scope, entries):
                 raise
+            return False
 
     def _all_there(self, scope: Scope, entries: Sequence[IndexEntry]) -> bool:
         episodes, facts = ([entry.key for entry in entries if entry.kind == kind] for kind in _KINDS)

@@ -145,6 +145,16 @@ def test_indexing_writes_nothing_forgotten_back(
     assert len(memory.search("Who likes Bruno?").found) == (4 if how == "forget" else 0)
 
 
+def test_a_search_finds_what_remains_when_an_erasure_intervenes_and_time_is_up(
+    open_memory: OpenMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = open_memory("memory://", embeddings=WordVectors(), index_wait=0)
+    memory.ingest(SAID)
+    memory._engine.backend.reset_index(memory.scope)  # pyright: ignore[reportPrivateUsage]
+    once_after(monkeypatch, EpisodeEncoder, "episodes", lambda: memory.forget(episode="secret"))
+    assert len(memory.search("Who likes Bruno?").found) == 4
+
+
 @pytest.mark.parametrize("how", ["forget", "clear"])
 def test_no_copy_stays_in_memory(store_url: str, open_memory: OpenMemory, how: str) -> None:
     memory = open_memory(store_url, embeddings=WordVectors())
