@@ -163,8 +163,8 @@ class SearchIndex:
             for _ in range(_ATTEMPTS):
                 waiting = self._waiting(scope, kind, limit)
                 if not waiting or self._index(scope, kind, waiting):
-                    break
-        return len(waiting)
+                    return len(waiting)
+        return limit  # none of them, as erasures intervened; the caller goes on if there is time
 
     def _require_model(self, scope: Scope) -> None:
         """Raise `IndexMismatch` for an index of another model; reset an index that was built without a model."""
@@ -213,7 +213,7 @@ class SearchIndex:
         return self._write(scope, entries, since)
 
     def _write(self, scope: Scope, entries: Sequence[IndexEntry], since: str) -> bool:
-        """Write entries unless an erasure intervened; the rows then stay unindexed. Return whether they were written."""
+        """Write entries and return True; return False if an erasure intervened, so that the rows stay unindexed."""
         try:
             return self._backend.write_unless_erased(scope, Changes(index=tuple(entries)), since=since)
         except InvalidInput:
