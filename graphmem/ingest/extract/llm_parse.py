@@ -9,7 +9,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, cast
@@ -18,6 +18,7 @@ from graphmem.errors import ExtractionFailed
 from graphmem.llm.structured import without_thoughts
 from graphmem.models import Certainty
 from graphmem.protocols import ExtractedEdge, ExtractedEntity
+from graphmem.text.words import stems
 
 ENTITY_KEYS = ("entities", "nodes", "named_entities")
 EDGE_KEYS = ("facts", "edges", "relationships", "relations", "triples", "triplets")
@@ -142,11 +143,12 @@ _EPISODE = ("episode", "turn", "episode_number", "number")
 _CONFIDENCE = ("confidence", "score", "certainty")
 
 _LEVELS = {"certain": 1.0, "very high": 0.95, "high": 0.9, "medium": 0.6, "moderate": 0.6, "low": 0.3, "very low": 0.1}
-_CERTAINTIES: Mapping[str, Certainty] = {
-    **dict.fromkeys(("plan", "planned", "intended", "intention"), "plan"),
-    **dict.fromkeys(("hearsay", "reported", "rumor", "rumour"), "hearsay"),
-    **dict.fromkeys(("possible", "maybe", "hypothetical", "uncertain"), "possible"),
-}
+_CERTAINTIES: tuple[tuple[re.Pattern[str], Certainty], ...] = (
+    (re.compile("plan|inten[dt]|schedul"), "plan"),
+    (re.compile("hear|report|rumou?r|said to|quot"), "hearsay"),
+    (re.compile(r"^(?:$|[\d.]+\s*%?$|(?:stated|certain|sure|fact|true|known|high|very high)\b)"), "stated"),
+)
+"""Words of replies that don't follow the schema; any other word is a guess, which ends no stated fact."""
 _CONFIDENCE_OF: Mapping[Certainty, float] = {"stated": 1.0, "plan": 0.9, "hearsay": 0.5, "possible": 0.4}
 _NOTHING = frozenset({"", "null", "none", "nil", "n/a", "na", "unknown", "unspecified", "present", "now", "ongoing"})
 _TRUE = frozenset({"true", "yes", "y", "1"})
@@ -226,7 +228,7 @@ def read_edge(item: object, dropped: Counter[str]) -> ExtractedEdge | None:
     _, target = _first(fields, _TARGET)
     if not (source and relation and target):
         return None
-    certainty = _CERTAINTIES.get(_text(fields.get("certainty")).lower(), "stated")
+    certainty = read_certainty(fields.get("certainty"))
     rated = certainty == "stated" or "confidence" in fields
     confidence = read_confidence(_any(fields)) if rated else _CONFIDENCE_OF[certainty]
     happened: Literal["state", "event"] = "event" if _text(fields.get("kind")).lower() == "event" else "state"
@@ -266,6 +268,15 @@ def read_confidence(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not _finite(value):
         return 1.0
     return max(0.0, value / 100 if 1 < value <= 100 else min(float(value), 1.0))
+
+
+def read_certainty(value: object) -> Certainty:
+    """Parse a certainty by the words it contains; stated for none or a number, possible for other words."""
+    text = _text(value).lower() if isinstance(value, str) else ""
+    for words, certainty in _CERTAINTIES:
+        if words.search(text):
+            return certainty
+    return "possible"
 
 
 def read_time(value: object, dropped: Counter[str]) -> datetime | None:
@@ -346,18 +357,24 @@ def ended_in(
             yield ended
 
 
-def by_episode(value: dict[str, Any] | list[Any], count: int) -> list[dict[str, Any]]:
-    """Return the extraction of each of `count` episodes; items without the number of one belong to the last."""
+def by_episode(value: dict[str, Any] | list[Any], texts: Sequence[Collection[str]]) -> list[dict[str, Any]]:
+    """Return the extraction of each episode, given the words of each.
+
+    An item without the number of an episode belongs to the one that shares most words with it, the last of several.
+    """
     if isinstance(value, list):
         entities = [item for item in value if not _is_edge(item, triples=True)]
         value = {"entities": entities, "facts": [item for item in value if _is_edge(item, triples=True)]}
-    parts: list[dict[str, list[object]]] = [{"entities": [], "facts": [], "ended": []} for _ in range(count)]
+    count = len(texts)
+    parts: list[dict[str, list[object]]] = [{"entities": [], "facts": [], "ended": []} for _ in texts]
     for name, keys in (("entities", ENTITY_KEYS), ("facts", EDGE_KEYS), ("ended", ENDING_KEYS)):
         for item in _items(value, keys):
             fields = _lowered(cast("Mapping[object, Any]", item)) if isinstance(item, Mapping) else {}
             number = _number(next((fields[key] for key in _EPISODE if key in fields), None))
-            place = number if number is not None and 1 <= number <= count else count
-            parts[place - 1][name].append(cast("object", item))
+            if number is None or not 1 <= number <= count:
+                said = stems(str(cast("object", item)))
+                number = max(range(1, count + 1), key=lambda n: (len(said.intersection(texts[n - 1])), n))
+            parts[number - 1][name].append(cast("object", item))
     return cast("list[dict[str, Any]]", parts)
 
 

@@ -20,7 +20,7 @@ from graphmem.ontology import Ontology
 from graphmem.protocols import ExtractedEdge, ExtractedEnding, ExtractedEntity, Extraction, ExtractionRequest
 from graphmem.text.dates import DateSpan, find_dates
 from graphmem.text.normalize import canonical, display_name, require_name
-from graphmem.text.words import STOP_WORDS, WORD, stem, unaccented
+from graphmem.text.words import STOP_WORDS, WORD, stem, stems, unaccented
 
 _APOSTROPHE = re.compile("['’‘`´]")
 _POSSESSIVE = re.compile("(?<=\\w)['’‘`´]s\\b")
@@ -205,7 +205,7 @@ def select(
     speakers = {name for request in requests for name in _speakers(request)}
     grounds = Grounds.of(requests, speakers)
     types = {canonical(known.name): known.entity_type for known in requests[0].known.names}
-    parts = by_episode(answer, len(requests))
+    parts = by_episode(answer, [stems(f"{speaker_name(r.episode)} {r.episode.text}") for r in requests])
     for part in parts:
         for entity in entities_in(part, Counter()):
             types.setdefault(canonical(entity.name), entity.entity_type)

@@ -195,6 +195,16 @@ def test_turns_of_a_session_share_a_call_and_keep_their_facts(backend: GraphBack
     assert targets == [["tea"], ["jazz"], ["chess"]]
 
 
+def test_a_fact_without_a_number_belongs_to_the_turn_that_has_its_words(backend: GraphBackend) -> None:
+    reply = {"facts": [fact("I", "likes", "tea", fact="I like tea."), fact("I", "plays", "chess", episode=0)]}
+    first, second = episode("I like tea.", session_id="s"), episode("I play chess.", "Bob Ray", session_id="s")
+    backend.add_episodes(SCOPE, [first, second])
+    asked = build_requests(backend, SCOPE, [first, second], 4, DEFAULT_ONTOLOGY, now=utc_now())
+    found = LLMExtractor(scripted(reply)).extract(asked)
+    facts = [[(edge.source, edge.target) for edge in e.edges] for e in found if isinstance(e, Extraction)]
+    assert facts == [[("Ann Lee", "tea")], [("Bob Ray", "chess")]]
+
+
 def test_turns_of_a_call_that_fails_are_read_alone(backend: GraphBackend) -> None:
     def reply(prompt: str) -> str:
         return "no" if "poison" in prompt else json.dumps({"facts": [fact("Ann Lee", "likes", "tea")]})

@@ -87,6 +87,31 @@ def test_what_a_model_has_no_say_in_is_ignored(field: str) -> None:
 @pytest.mark.parametrize(
     ("stated", "read"),
     [
+        ("stated", "stated"),
+        (None, "stated"),
+        ("", "stated"),
+        (0.9, "stated"),
+        ("90%", "stated"),
+        ("High", "stated"),
+        ("plan (intended)", "plan"),
+        ("scheduled", "plan"),
+        ("rumoured", "hearsay"),
+        ("overheard", "hearsay"),
+        ("guess", "possible"),
+        ("likely", "possible"),
+        ("uncertain", "possible"),
+        ("speculation", "possible"),
+        ("low", "possible"),
+    ],
+)
+def test_a_certainty_in_other_words_is_no_surer_than_it_says(stated: object, read: str) -> None:
+    edge = edge_of({"source": "A", "relation": "likes", "target": "B", "certainty": stated})
+    assert edge.certainty == read
+
+
+@pytest.mark.parametrize(
+    ("stated", "read"),
+    [
         (0.9, 0.9),
         ("0.9", 0.9),
         ("90%", 0.9),
