@@ -30,6 +30,17 @@ SKIPPED = "skipped"
 
 TOOL_ROLES = frozenset({"tool", "function", "tool_result", "tool_output", "function_call_output", "ipython"})
 
+USER_ROLES = frozenset({"user", "human"})
+USER, ASSISTANT = "User", "Assistant"
+"""Names of speakers that only have a role."""
+
+
+def speaker_of(episode: Episode) -> str | None:
+    """Return who says an episode: its speaker, else User or Assistant by the role of a message, else None."""
+    if episode.speaker is not None or episode.source != "message" or not episode.role:
+        return episode.speaker
+    return USER if episode.role.strip().lower() in USER_ROLES else ASSISTANT
+
 
 def trust_of(episode: Episode) -> Trust:
     """Return the trust of an episode: what was flagged is untrusted; then what the caller stated; then by its kind."""

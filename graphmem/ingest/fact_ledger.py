@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from graphmem.ingest.supersession import (
@@ -38,11 +38,12 @@ from graphmem.models import (
 from graphmem.ontology import Ontology
 from graphmem.protocols import GraphBackend
 from graphmem.text.normalize import canonical
-from graphmem.trust import trust_of
+from graphmem.trust import speaker_of, trust_of
 
 Slot = tuple[str, str]
 Load = Callable[[Sequence[Edge]], Mapping[str, Sequence[Source]]]
 Names = Callable[[Collection[str]], Mapping[str, str]]
+TellerAbout = Callable[[str], Teller | None]
 _CLOSING = {"valid_to", "expired_at", "superseded_by", "end_reason", "ends"}
 _SUPPORT = {"confidence", "episode_ids"}
 
@@ -255,12 +256,15 @@ class FactLedger:
             self._end(edge, end)
         return bool(held)
 
-    def end_fact(self, edge_id: str, end: End) -> bool:
-        """End a known fact by its id; return whether it was known."""
+    def end_fact(self, edge_id: str, end: End, teller_about: TellerAbout) -> bool:
+        """End a known fact by its id; return whether it was known.
+
+        `teller_about` returns who tells the end, given the id of the entity that the fact is about.
+        """
         edge = self._rows.get(edge_id)
         if edge is None or not _was_known(edge, end):
             return False
-        self._end(edge, end)
+        self._end(edge, replace(end, teller=teller_about(edge.source_id)))
         return True
 
     def end_edge(self, edge_id: str, by: Edge, successor: str, *, teller: Teller | None = None) -> None:
@@ -398,7 +402,7 @@ def teller_of(episode: Episode, *, own: bool) -> Teller | None:
     """Return who tells a fact in an episode; `own` says whether it is about the speaker."""
     if trust_of(episode) != "trusted":
         return "external"
-    if episode.speaker is None:
+    if speaker_of(episode) is None:
         return None
     return "subject" if own else "other"
 
@@ -423,7 +427,8 @@ def episode_sources(
         names |= {(alias.entity_id, alias.alias) for alias in backend.find_aliases([scope], about)}
 
     def source(edge: Edge, episode: Episode) -> Source:
-        own = episode.speaker is not None and (edge.source_id, canonical(episode.speaker)) in names
+        speaker = speaker_of(episode)
+        own = speaker is not None and (edge.source_id, canonical(speaker)) in names
         return Source(episode.id, episode.occurred_at, teller_of(episode, own=own))
 
     return {e.id: [source(e, episodes[i]) for i in e.episode_ids if i in episodes] for e in edges}

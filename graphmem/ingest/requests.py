@@ -11,6 +11,7 @@ from graphmem.ontology import Ontology
 from graphmem.protocols import ExtractionRequest, GraphBackend, Known, KnownFact, KnownName
 from graphmem.text.normalize import canonical
 from graphmem.text.words import query_phrases, query_words, split_words, stems
+from graphmem.trust import USER, speaker_of
 
 _USER_ROLES = (None, "user", "human")
 _ASSISTANT_ROLES = ("assistant", "ai", "model", "bot")
@@ -82,7 +83,7 @@ def _with_speaker(episode: Episode) -> Episode:
     """Return a message with a speaker, named after its role if it has none."""
     if episode.speaker is not None or episode.source != "message":
         return episode
-    return episode.changed(speaker="User" if episode.role in _USER_ROLES else "Assistant")
+    return episode.changed(speaker=speaker_of(episode) or USER)
 
 
 def find_known(

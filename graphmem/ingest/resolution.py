@@ -110,6 +110,8 @@ class Resolver:
     types_vary
         Whether a model states the types, which it does differently for the same thing; types of ready-made facts are
         taken as stated.
+    names
+        Further canonical names that `ids_of` is asked for.
     """
 
     def __init__(
@@ -121,6 +123,7 @@ class Resolver:
         make_matcher: Callable[[Sequence[tuple[str, Entity]]], EntityMatcher] | None = None,
         *,
         types_vary: bool = True,
+        names: Iterable[str] = (),
     ) -> None:
         self._scope = scope
         self._types_vary = types_vary
@@ -133,14 +136,14 @@ class Resolver:
         self._outdated: dict[tuple[str, str], None] = {}
         self._usual: dict[str, str] = {}
         self._stated: dict[tuple[str, str], None] = {}
-        names: dict[str, None] = {}
+        asked = dict.fromkeys(names)
         for mention in mentions:
             if mention.entity_type is not None:
                 self._stated[mention.canonical, mention.entity_type] = None
-            names.update(dict.fromkeys((mention.canonical, *mention.aliases)))
+            asked.update(dict.fromkeys((mention.canonical, *mention.aliases)))
             if kind := mention.entity_type or mention.usual_type:
                 self._usual.setdefault(mention.canonical, kind)
-        known = store.resolve_names(scope, list(names))
+        known = store.resolve_names(scope, list(asked))
         for name, entity in known:
             self._known[name][entity.entity_type] = entity
         self._add_merged_types(store, known)
@@ -185,6 +188,10 @@ class Resolver:
     def created(self) -> int:
         """Number of entities that this write creates."""
         return len(self._new)
+
+    def ids_of(self, name: str) -> set[str]:
+        """Return the ids of the entities with a canonical name or alias, known or of this write so far."""
+        return {entity.id for entity in self._known.get(name, {}).values()}
 
     def resolve(self, mention: EntityMention, seen_at: datetime) -> Entity:
         """Return the entity of a mention, created or updated by it."""

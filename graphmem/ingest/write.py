@@ -12,7 +12,7 @@ from functools import partial
 from graphmem.inference.premises import write_facts
 from graphmem.ingest.corrections import EarlierExtraction
 from graphmem.ingest.entity_matching import Outdated, Prepared, SimilarEntities
-from graphmem.ingest.fact_ledger import End, FactLedger, entity_names, episode_sources, teller_of
+from graphmem.ingest.fact_ledger import End, FactLedger, TellerAbout, entity_names, episode_sources, teller_of
 from graphmem.ingest.interpretation import ExtractedFact, InterpretedEpisode, clamped
 from graphmem.ingest.links import NoteLinks
 from graphmem.ingest.resolution import EntityMention, Resolver
@@ -35,7 +35,7 @@ from graphmem.ontology import CONTACT_RELATIONS, Ontology
 from graphmem.protocols import ExtractedEdge, GraphBackend, Redactor
 from graphmem.telemetry import count, span
 from graphmem.text.normalize import canonical, fact_text
-from graphmem.trust import trust_of
+from graphmem.trust import speaker_of
 
 _LAST_DAY = timedelta(days=1)
 
@@ -173,7 +173,10 @@ class Writer:
         if self._similar is not None and prepared is not None:
             make_matcher = partial(self._similar.matcher, prepared)
         types_vary = any(reading.settles for reading in readings)
-        resolver = Resolver(self._backend, scope, _all_mentions(readings), now, make_matcher, types_vary=types_vary)
+        speakers = {canonical(name) for r in readings if (name := speaker_of(r.episode)) is not None}
+        resolver = Resolver(
+            self._backend, scope, _all_mentions(readings), now, make_matcher, types_vary=types_vary, names=speakers
+        )
         mentions: dict[tuple[str, str], Mention] = {}
         statements: list[_End | _Fact] = []
         with span("graphmem.resolve"):
@@ -267,22 +270,21 @@ class Writer:
             reading = _without_contacts(reading, written.dropped)
         for mention in reading.mentions:
             mentioned(mention)
-        speaker = canonical(episode.speaker) if episode.speaker else None
+        speaker = canonical(speaker_of(episode) or "")
 
-        def teller(source: Entity, surface: EntityMention) -> Teller | None:
-            return teller_of(episode, own=speaker in (source.canonical_name, surface.canonical))
+        def teller_about(entity_id: str) -> Teller | None:
+            return teller_of(episode, own=entity_id in resolver.ids_of(speaker))
 
         facts: list[_End | _Fact] = []
         for ending in reading.endings:
             stated = ending.stated
             end = End(stated.valid_to or seen_at, seen_at, episode.id, corrected=stated.why == "corrected")
-            if ending.source is None:  # nobody is named who could be the speaker
-                told_by = None if trust_of(episode) == "trusted" else "external"
-                facts.append(_End(replace(end, teller=told_by), fact_id=stated.fact_id))
+            if ending.source is None:
+                facts.append(_End(end, fact_id=stated.fact_id, teller_about=teller_about))
                 continue
             source = mentioned(ending.source)
             target = None if ending.target is None else mentioned(ending.target)
-            end = replace(end, teller=teller(source, ending.source))
+            end = replace(end, teller=teller_about(source.id))
             facts.append(_End(end, (source.id, ending.relation), target.id if target else None))
         for position, statement in enumerate(reading.statements):
             source, target = mentioned(statement.source), mentioned(statement.target)
@@ -323,7 +325,7 @@ class Writer:
                 ends=() if ends is None or stated.kind == "event" else (EdgeEnd(by=episode.id, at=ends),),
             )
             contradicted = reading.contradicted.get(position, ())
-            facts.append(_Fact(edge, stated, teller(source, statement.source), contradicted))
+            facts.append(_Fact(edge, stated, teller_about(source.id), contradicted))
         return facts
 
     def _as_stored(self, mention: EntityMention) -> EntityMention:
@@ -445,6 +447,7 @@ class _End:
     slot: tuple[str, str] = ("", "")
     target_id: str | None = None
     fact_id: str | None = None
+    teller_about: TellerAbout = lambda _: None
 
     @property
     def keys(self) -> list[EdgeKey]:
@@ -456,7 +459,7 @@ class _End:
     def applied(self, ledger: FactLedger) -> bool:
         """End the fact; return whether it was known."""
         if self.fact_id is not None:
-            return ledger.end_fact(self.fact_id, self.end)
+            return ledger.end_fact(self.fact_id, self.end, self.teller_about)
         if self.target_id is None:
             return ledger.end_slot(self.slot, self.end)
         return ledger.end(self.keys, self.end)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from typing import Literal
 
 import pytest
 
@@ -28,10 +29,15 @@ def backend() -> Iterator[GraphBackend]:
 
 
 def say(
-    backend: GraphBackend, extraction: Extraction, *, at: datetime = SPRING, speaker: str | None = None
+    backend: GraphBackend,
+    extraction: Extraction,
+    *,
+    at: datetime = SPRING,
+    speaker: str | None = None,
+    role: str | None = None,
 ) -> Counter[str]:
     """Store an episode and what it says; return what was dropped."""
-    episode = Episode(scope=SCOPE, text="…", occurred_at=at, speaker=speaker)
+    episode = Episode(scope=SCOPE, text="…", occurred_at=at, speaker=speaker, role=role)
     backend.add_episodes(SCOPE, [episode])
     dropped: Counter[str] = Counter()
     reading = read_extraction(episode, extraction, DEFAULT_ONTOLOGY, dropped)
@@ -357,3 +363,43 @@ def test_what_others_say_does_not_end_what_a_person_said_of_herself(backend: Gra
     assert edges(backend) == [("Maya lives in Berlin", True), ("Maya lives in Oslo", True)]
     say(backend, Extraction(edges=(ExtractedEdge("Maya", "lives_in", "Rome"),)), at=SUMMER, speaker="Maya")
     assert edges(backend, "active") == [("Maya lives in Rome", True)]
+
+
+OWN = Extraction(edges=(ExtractedEdge("Maya", "works_at", "Initech"),))
+
+
+@pytest.mark.parametrize(("speaker", "ends"), [("Maya", True), ("Tom", False), (None, True)])
+@pytest.mark.parametrize("why", ["over", "corrected"])
+def test_an_end_by_number_follows_the_rule_of_speakers(
+    backend: GraphBackend, speaker: str | None, ends: bool, why: Literal["over", "corrected"]
+) -> None:
+    say(backend, OWN, speaker="Maya")
+    [fact] = backend.find_edges([SCOPE], EdgeQuery())
+    say(backend, Extraction(endings=(ExtractedEnding(fact_id=fact.id, why=why),)), at=SUMMER, speaker=speaker)
+    assert edges(backend) == [("Maya works at Initech", not ends)]
+
+
+@pytest.mark.parametrize(("role", "ends"), [("user", True), ("assistant", False), ("tool", False)])
+@pytest.mark.parametrize("by", ["number", "name", "fact"])
+def test_in_a_chat_without_names_the_assistant_ends_nothing_that_the_user_said_of_himself(
+    backend: GraphBackend, role: str, ends: bool, by: str
+) -> None:
+    say(backend, Extraction(edges=(ExtractedEdge("User", "works_at", "Initech"),)), role="user")
+    [fact] = backend.find_edges([SCOPE], EdgeQuery())
+    said = {
+        "number": Extraction(endings=(ExtractedEnding(fact_id=fact.id),)),
+        "name": Extraction(endings=(ExtractedEnding("User", "works_at", "Initech"),)),
+        "fact": Extraction(edges=(ExtractedEdge("User", "works_at", "Globex"),)),
+    }
+    say(backend, said[by], at=SUMMER, role=role)
+    assert ("User works at Initech", not ends) in edges(backend)
+
+
+@pytest.mark.parametrize("in_one_turn", [True, False])
+def test_a_person_who_speaks_under_an_alias_is_the_same_speaker(backend: GraphBackend, in_one_turn: bool) -> None:
+    named = ExtractedEntity("Alex Chen", "person", aliases=("AC",))
+    home = ExtractedEdge("Alex Chen", "lives_in", "Ghent")
+    say(backend, Extraction(() if in_one_turn else (named,), (home,)), speaker="Alex Chen")
+    moved = ExtractedEdge("Alex Chen", "lives_in", "Rome")
+    say(backend, Extraction((named,) if in_one_turn else (), (moved,)), at=SUMMER, speaker="AC")
+    assert edges(backend, "active") == [("Alex Chen lives in Rome", True)]
