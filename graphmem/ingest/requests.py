@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from math import log1p
 
 from graphmem.models import STATED_KINDS, Edge, EdgeQuery, Entity, EntityHit, Episode, EpisodeQuery, Scope
 from graphmem.ontology import Ontology
@@ -97,7 +99,7 @@ def find_known(
 
     Names: those in the texts and of the speakers, then entities that share words with the texts; at most `MOST_NAMES`.
     Facts: those of these names that hold when the first of the episodes occurred and were told until then, and late
-    events; single-valued relations and shared words first; at most `MOST_FACTS`.
+    events; those that share rare words with the texts first, then single-valued relations; at most `MOST_FACTS`.
     """
     told = [request.episode.searchable_text for request in requests]
     context = [turn.text for turn in requests[0].context]
@@ -171,22 +173,26 @@ def _known_facts(
     ids = tuple(entity.id for entity in entities)
     query = EdgeQuery(touching=ids, kinds=STATED_KINDS, versions="all")
     found = backend.find_edges([scope], query, limit=_CANDIDATES, newest_first=True)
+    read = {request.episode.id for request in requests}  # what they ended before, if they are extracted again, holds
+    held = [edge for e in found if _holds(edge := e.without_ends(read), at)]
     wanted = {word for request in requests for word in stems(request.episode.searchable_text)}
+    shared = {edge.id: wanted & stems(f"{edge.relation.replace('_', ' ')} {edge.fact}") for edge in held}
+    occurrences = Counter(word for some in shared.values() for word in some)
+    rarity = {word: log1p(len(held) / n) / log1p(len(held)) for word, n in occurrences.items()}
     position = {entity.id: place for place, entity in enumerate(entities)}
 
     def rank(edge: Edge) -> tuple[float | str, ...]:
-        shared = len(wanted & stems(f"{edge.relation.replace('_', ' ')} {edge.fact}"))
         named = (edge.source_id in position) + (edge.target_id in position)
         single = ontology.is_single_valued(edge.relation)
+        relevance = sum(rarity[word] for word in sorted(shared[edge.id]))
         return (
-            -(2.0 * single + shared + named - 2.0 * (edge.kind == "event")),
+            -(relevance + 0.25 * single + 0.125 * named - 0.5 * (edge.kind == "event")),
             position.get(edge.source_id, MOST_NAMES),
             -(edge.told_at or edge.valid_from).timestamp(),
             edge.fact,
         )
 
-    read = {request.episode.id for request in requests}  # what they ended before, if they are extracted again, holds
-    return sorted((edge for e in found if _holds(edge := e.without_ends(read), at)), key=rank)[:MOST_FACTS]
+    return sorted(held, key=rank)[:MOST_FACTS]
 
 
 def _holds(edge: Edge, at: datetime) -> bool:
