@@ -127,6 +127,9 @@ def _settle(backend: GraphBackend, scope: Scope, before: Mapping[str, Edge], now
         after = backend.get_edges([scope], list(before))
         changed = {i: edge for i, edge in before.items() if i not in after or _differs(edge, after[i])}
         rows = [row for row in _inferred_around(backend, scope, changed.values()) if set(row.premises) & changed.keys()]
+        # the end that a premise brought may be taken back: the earliest end of all premises counts then
+        others = {i for row in rows if row.end_reason == PREMISE_ENDED for i in row.premises} - after.keys()
+        after = {**after, **(backend.get_edges([scope], list(others)) if others else {})}
         settled = {row.id: _settled(row, changed, after, now) for row in rows}
         before = {row.id: row for row in rows if settled[row.id] != row}
         edges = tuple(edge for i, edge in settled.items() if edge is not None and i in before)
@@ -182,15 +185,17 @@ def _settled(row: Edge, before: Mapping[str, Edge], after: Mapping[str, Edge], n
     if moved or any(is_retracted(premise) for premise in premises):
         return retracted(row, now, reason)
     begin = max(row.valid_from, *(premise.valid_from for premise in premises))
-    end = min((e for e in (row.valid_to, *(p.valid_to for p in premises)) if e is not None), default=None)
+    opened = row.without_end() if row.end_reason == PREMISE_ENDED else row
+    held = [after[i] for i in row.premises if i in after]
+    end = min((e for e in (opened.valid_to, *(p.valid_to for p in held)) if e is not None), default=None)
     if end is not None and end <= begin:
         return retracted(row, now, reason)
-    narrowed = row.changed(
+    narrowed = (row if end == row.valid_to else opened).changed(
         valid_from=begin,
         confidence=min(row.confidence, *(premise.confidence for premise in premises)),
         certainty=least_sure((row.certainty, *(premise.certainty for premise in premises))),
     )
-    return narrowed if end is None or end == row.valid_to else ended(narrowed, end, now, reason)
+    return narrowed if end in (None, narrowed.valid_to) else ended(narrowed, end, now, reason)
 
 
 def _ends(edge: Edge) -> tuple[str, str, str]:

@@ -110,7 +110,7 @@ def infer(backend: GraphBackend, scope: Scope, ontology: Ontology, *, limit: int
     backend, scope, ontology
         Store, scope, and the ontology with the rules.
     limit
-        Maximum number of facts inferred by rules in the scope.
+        Maximum number of facts that the rules derive; those that were stored before and aren't derived stay then.
     dry_run
         Change nothing; return what would be stored.
     """
@@ -121,25 +121,32 @@ def infer(backend: GraphBackend, scope: Scope, ontology: Ontology, *, limit: int
     closure = compute_closure(states, ontology.rules, taken_by(stated.values(), inferred), limit)
     there = {_signature(row): row for row in inferred if _is_current(row)}
     rows: dict[str, Edge] = {}  # by the reference of the implied fact
-    kept: dict[str, Edge] = {}
+    kept: set[str] = set()
+    changed: list[NewFact] = []
     new: list[NewFact] = []
     for implied in closure.implied:
         premises = tuple(stated.get(p.ref) or rows[p.ref] for p in implied.premises)
         edge = _edge_of(scope, ontology, implied, premises)
         if (row := there.get(_signature(edge))) is not None:
-            rows[implied.fact.ref] = kept[row.id] = row
+            rows[implied.fact.ref] = row
+            kept.add(row.id)
             if (row.confidence, row.certainty) != (edge.confidence, edge.certainty):
-                kept[row.id] = row.changed(confidence=edge.confidence, certainty=edge.certainty)
+                again = row.changed(confidence=edge.confidence, certainty=edge.certainty)
+                changed.append(NewFact(again, premises))
         else:
             rows[implied.fact.ref] = edge
             new.append(NewFact(edge, premises))
-    outdated = [] if closure.truncated else [row for row in there.values() if row.id not in kept]
+    outdated = [row for row in there.values() if row.id not in kept]
+    if closure.truncated:  # what isn't implied within the limit may be implied beyond it
+        names = {rule.name for rule in ontology.rules}
+        outdated = [row for row in outdated if row.inferred_by not in names]
     tally = Tally()
     if closure.too_large:
         tally.skipped[f"more than {MOST_SHARING} share the target"] = len(closure.too_large)
     if not dry_run:
-        changed = [row for row in kept.values() if row is not there[_signature(row)]]
-        _update(backend, scope, [*(retracted(row, utc_now(), NOT_IMPLIED) for row in outdated), *changed])
+        over = [NewFact(retracted(row, utc_now(), NOT_IMPLIED), ()) for row in outdated]
+        if left := _update(backend, scope, [*over, *changed], {row.id: row for row in there.values()}):
+            tally.skipped["changed meanwhile"] += left
     store_new(backend, scope, new, tally, dry_run=dry_run)
     return tally.result(kept=len(kept), removed=len(outdated), truncated=closure.truncated, dry_run=dry_run)
 
@@ -234,20 +241,30 @@ def inferred_edge(scope: Scope, fact: TemporalFact, edge_type: EdgeType, rule: s
     )
 
 
-def _update(backend: GraphBackend, scope: Scope, rows: Sequence[Edge]) -> None:
-    """Write changed inferred facts that are still in the store as they were read, apart from their retrievals."""
+def _update(backend: GraphBackend, scope: Scope, facts: Sequence[NewFact], read: Mapping[str, Edge]) -> int:
+    """Write changed inferred facts, in transactions of 1,000; return how many were left out.
 
-    def write(batch: Sequence[Edge]) -> None:
-        there = backend.get_edges([scope], [row.id for row in batch])
-        counted = ("retrieval_count", "last_retrieved_at")
-        still = [
-            row.changed(**{name: getattr(there[row.id], name) for name in counted}) for row in batch if row.id in there
-        ]
-        write_facts(backend, scope, Changes(edges=tuple(row for row in still if not is_retracted(there[row.id]))))
+    A fact is left out if it isn't in the store as it was read (`read`), apart from its retrievals, or if one of its
+    premises has changed.
+    """
 
-    for start in range(0, len(rows), _BATCH):
-        batch = rows[start : start + _BATCH]
-        backend.atomic(lambda batch=batch: write(batch))
+    def write(batch: Sequence[NewFact]) -> int:
+        ids = {edge.id for one in batch for edge in (one.edge, *one.premises)}
+        there = backend.get_edges([scope], list(ids))
+        written: dict[str, Edge] = {}
+        for one in batch:
+            stored, row = there.get(one.edge.id), read[one.edge.id]
+            counted = {"retrieval_count": row.retrieval_count, "last_retrieved_at": row.last_retrieved_at}
+            if stored is None or stored.changed(**counted) != row:
+                continue
+            if all(p.id in written or _is_unchanged(p, there.get(p.id)) for p in one.premises):
+                counted = {name: getattr(stored, name) for name in counted}
+                written[one.edge.id] = one.edge.changed(**counted)
+        write_facts(backend, scope, Changes(edges=tuple(written.values())))
+        return len(batch) - len(written)
+
+    batches = [facts[start : start + _BATCH] for start in range(0, len(facts), _BATCH)]
+    return sum(backend.atomic(partial(write, batch)) for batch in batches)
 
 
 def store_new(

@@ -6,6 +6,7 @@ import json
 import random
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from io import BytesIO
 from pathlib import Path
@@ -17,7 +18,7 @@ from conftest import OpenMemory
 
 from graphmem import Document, ExtractionFailed, GraphMemory, InvalidInput, NotFound
 from graphmem.inference import service
-from graphmem.inference.premises import has_inferred
+from graphmem.inference.premises import has_inferred, write_facts
 from graphmem.memory.admin import Inferred
 from graphmem.models import PREMISES, AsOf, Changes, Edge, EdgeQuery, EpisodeExpiry, Removal, utc_now
 from graphmem.protocols import GraphBackend
@@ -113,6 +114,10 @@ def test_the_limit_bounds_the_inferred_facts_of_the_scope(memory: GraphMemory) -
     assert memory.admin.infer(limit=2).added == 0
     lower = memory.admin.infer(limit=1)
     assert (lower.truncated, lower.removed, len(rows(memory))) == (True, 0, 2)
+    ontology = memory._engine.ontology  # pyright: ignore[reportPrivateUsage]
+    other = [rule for rule in ontology.rules if rule.name not in {edge.inferred_by for edge in rows(memory)}]
+    without = service.infer(backend_of(memory), memory.scope, replace(ontology, rules=tuple(other)), limit=1)
+    assert (without.truncated, without.removed) == (True, 2)  # their rules are gone
     with pytest.raises(InvalidInput, match="limit must be at least 1"):
         memory.admin.infer(limit=0)
 
@@ -215,6 +220,20 @@ def test_a_superseded_premise_ends_what_follows_from_it(memory: GraphMemory) -> 
     assert "Maya works at Globex" not in holding(memory)
     assert "Maya works at Globex" in holding(memory, day(20))
     assert "Tom works at Globex" in holding(memory)
+
+
+def test_an_end_that_is_taken_back_opens_what_follows_from_it(memory: GraphMemory) -> None:
+    globex(memory)
+    memory.admin.infer()
+    before = holding(memory)
+    tell(memory, ("Maya", "works_at", "Initech"), at=30)
+    memory.end(fact_of(memory, "Lab part of Globex").id, at=day(60))
+    assert "Maya works at Globex" not in holding(memory)
+    [moved] = fact_of(memory, "Maya works at Initech").episode_ids
+    memory.forget(episode=moved)
+    [globex_row] = [edge for edge in rows(memory) if edge.fact == "Maya works at Globex"]
+    assert (globex_row.valid_to, globex_row.end_reason) == (day(60), "a premise ended")
+    assert {*before} - {*holding(memory, day(50))} == set()
 
 
 @pytest.mark.server
@@ -515,6 +534,37 @@ def test_a_premise_that_is_forgotten_between_two_transactions_takes_its_facts_al
     memory.admin.infer()
     for edge in holding(memory).values():
         assert_grounded(memory, edge)
+
+
+@pytest.mark.parametrize("how", ["ended", "less sure", "by hand"])
+def test_a_fact_that_changes_meanwhile_keeps_its_change(
+    memory: GraphMemory, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    tell(memory, ("Maya", "works_at", "Lab"))
+    tell(memory, ("Lab", "part_of", "Globex"), confidence=0.5)
+    memory.admin.infer()
+    [premise] = backend_of(memory).find_edges([memory.scope], EdgeQuery(relations=("part_of",)))
+    write_facts(backend_of(memory), memory.scope, Changes(edges=(premise.changed(confidence=1.0),)))
+    compute_closure = service.compute_closure
+
+    def change() -> None:
+        if how == "ended":
+            memory.end(premise.id, at=day(40))
+        elif how == "less sure":
+            write_facts(backend_of(memory), memory.scope, Changes(edges=(premise.changed(confidence=0.2),)))
+        else:
+            memory.end(fact_of(memory, "Maya works at Globex").id, at=day(20), reason="she left")
+
+    def compute_then_change(*given: Any) -> Any:
+        closure = compute_closure(*given)
+        change()
+        return closure
+
+    monkeypatch.setattr(service, "compute_closure", compute_then_change)
+    assert memory.admin.infer().skipped["changed meanwhile"] == 1
+    [row] = [edge for edge in rows(memory) if edge.fact == "Maya works at Globex"]
+    expected = {"ended": (0.45, day(40)), "less sure": (0.2, None), "by hand": (0.45, day(20))}
+    assert (row.confidence, row.valid_to) == expected[how]
 
 
 @pytest.mark.server
