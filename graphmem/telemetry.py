@@ -344,10 +344,7 @@ class _Recorded:
 
     def __enter__(self) -> _Recorded:
         if self._tracer is not None:
-            try:
-                self._start(self._tracer)
-            except Exception:  # noqa: BLE001 - whatever a program has set up
-                _log.debug("span %s", self._name, exc_info=True)
+            self._attempt(partial(self._start, self._tracer))
         self._begun = time.perf_counter()
         return self
 
@@ -363,7 +360,7 @@ class _Recorded:
         """Set attributes of the span."""
         span = self._span
         if span is not None:
-            span.set_attributes(attributes)
+            self._attempt(partial(span.set_attributes, attributes))
 
     def time_out(self) -> None:
         """End the span of a call whose caller no longer waits for it; the call may run on in another thread."""
@@ -377,23 +374,27 @@ class _Recorded:
         if self._token is not None:
             from opentelemetry import context
 
-            context.detach(self._token)
+            self._attempt(partial(context.detach, self._token))
         self._end(kind)
+
+    def _attempt(self, work: Callable[[], object]) -> None:
+        """Call what a program has set up, which may raise anything."""
+        try:
+            work()
+        except Exception:  # noqa: BLE001
+            _log.debug("span %s", self._name, exc_info=True)
 
     def _end(self, kind: type[BaseException] | None) -> None:
         with _lock:
             span, self._span = self._span, None
         if span is None:
             return
-        try:
-            if kind is not None:  # not the message, which may quote a text
-                from opentelemetry import trace
+        if kind is not None:  # not the message, which may quote a text
+            from opentelemetry import trace
 
-                span.set_attribute("error.type", kind.__name__)
-                span.set_status(trace.Status(trace.StatusCode.ERROR))
-            span.end()
-        except Exception:  # noqa: BLE001 - whatever a program has set up
-            _log.debug("span %s", self._name, exc_info=True)
+            self._attempt(partial(span.set_attribute, "error.type", kind.__name__))
+            self._attempt(partial(span.set_status, trace.Status(trace.StatusCode.ERROR)))
+        self._attempt(span.end)
 
 
 Span = _NoSpan | _Recorded

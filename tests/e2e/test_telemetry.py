@@ -458,20 +458,28 @@ def test_nothing_waits_for_an_exporter_that_hangs(monkeypatch: pytest.MonkeyPatc
         meters.shutdown()
 
 
-def test_a_provider_that_raises_costs_nothing_but_its_spans(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Broken:
+@pytest.mark.parametrize("starts", [True, False])
+def test_a_provider_that_raises_costs_nothing_but_its_spans(monkeypatch: pytest.MonkeyPatch, starts: bool) -> None:
+    class Broken(trace.NonRecordingSpan):
         def get_tracer(self, *_: Any) -> Broken:
             return self
 
-        def start_span(self, *_: Any, **__: Any) -> None:
+        def start_span(self, *_: Any, **__: Any) -> Broken:
+            return self if starts else self._fail()
+
+        def _fail(self, *_: Any, **__: Any) -> Any:
             raise RuntimeError("broken")
 
-    broken = Broken()
+        set_attributes = set_attribute = set_status = end = _fail
+
+    broken = Broken(trace.INVALID_SPAN_CONTEXT)
     monkeypatch.setattr(trace, "_TRACER_PROVIDER", broken)
     with opened() as memory:
         memory.remember("Alice Stone | knows | Bob Fox")
         memory.flush()
         assert memory.recall("Whom does Alice Stone know?")
+        with pytest.raises(InvalidInput):
+            memory.recall("Alice", limit=0)
 
 
 def test_a_running_worker_answers_prometheus(tmp_path: Path) -> None:
