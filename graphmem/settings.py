@@ -249,6 +249,8 @@ class Settings(BaseSettings):
             super().__init__(**values)
         except ValidationError as error:
             raise InvalidInput("; ".join(map(_invalid_message, error.errors()))) from error
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise InvalidInput(f"config file {self.model_config.get('toml_file')}: {error}") from error
         _warn_of_unknown(os.environ)
 
     @model_validator(mode="after")

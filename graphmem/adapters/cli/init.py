@@ -273,6 +273,11 @@ def _write(file: Path, values: Mapping[str, Any], *, force: bool) -> None:
     _settings(values)
     lines = ["# Settings of graphmem, written by graphmem init. graphmem config prints all of them."]
     for comment, names in _GROUPS.items():
-        lines += ["", f"# {comment}", *(f"{name} = {json.dumps(values[name])}" for name in names if name in values)]
+        lines += ["", f"# {comment}", *(f"{name} = {_toml(values[name])}" for name in names if name in values)]
     with output_file(file, force=force) as output:
         output.write(("\n".join(lines) + "\n").encode())
+
+
+def _toml(value: object) -> str:
+    """Return a text, a number or a truth value in TOML, which has JSON's escapes but no pairs of surrogates."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

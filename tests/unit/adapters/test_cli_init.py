@@ -44,6 +44,21 @@ def written(path: str = "graphmem.toml") -> dict[str, Any]:
     return tomllib.loads(Path(path).read_text("utf-8"))
 
 
+@pytest.mark.parametrize("scope", ["team😀", 'a "b" \\ c', "del\x7f", "tab\tand\nline"])
+def test_any_text_is_written_as_it_is_read(run: Run, scope: str) -> None:
+    done = run("init", "--yes", "--no-check", *LOCAL, "--store", f"sqlite:///{scope[:3]}😀.db", "--scope", scope)
+    assert done.code == 0, done.err
+    assert (written()["scope"], written()["store"]) == (scope, f"sqlite:///{scope[:3]}😀.db")
+    assert run("config").code == 0
+
+
+def test_a_file_that_is_no_toml_is_an_error_with_its_line(run: Run) -> None:
+    Path("graphmem.toml").write_text('store = "memory://"\nscope = team\n', "utf-8")
+    done = run("config")
+    assert done.code == 2
+    assert "config file graphmem.toml: Invalid value (at line 2, column 9)" in done.err
+
+
 def test_without_questions_the_defaults_are_checked_and_written(run: Run) -> None:
     done = run("init", "--yes", *LOCAL)
     assert done.code == 0, done.err
