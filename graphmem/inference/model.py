@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
@@ -157,10 +158,15 @@ def _grounded(
     if not all(isinstance(n, int) and not isinstance(n, bool) and 1 <= n <= len(facts) for n in places):
         return _dropped(tally, "without premises")
     premises = [facts[cast("int", n) - 1] for n in places]
-    ids = {canonical(names[end]): end for edge in premises for end in (edge.source_id, edge.target_id)}
-    source, target = (ids.get(canonical(str(answer.get(name, "")))) for name in ("source", "target"))
-    if source is None or target is None or source == target:
+    ids: defaultdict[str, set[str]] = defaultdict(set)
+    for end in (end for edge in premises for end in (edge.source_id, edge.target_id)):
+        ids[canonical(names[end])].add(end)
+    sources, targets = (ids.get(canonical(str(answer.get(name, ""))), set[str]()) for name in ("source", "target"))
+    if len(sources) > 1 or len(targets) > 1:
+        return _dropped(tally, "a name of several entities")
+    if not sources or not targets or sources == targets:
         return _dropped(tally, "not between entities of its premises")
+    [source], [target] = sources, targets
     try:
         relation = ontology.relation(str(answer.get("relation", "")))
     except InvalidInput:

@@ -459,6 +459,14 @@ def test_what_is_not_grounded_in_the_facts_is_dropped_and_counted(
     assert (done.added, done.skipped) == (0, {reason: 1})
 
 
+def test_a_name_of_two_entities_among_the_premises_is_dropped(open_memory: OpenMemory, tmp_path: Path) -> None:
+    answer = inference("Maya", "employed by", "Mercury", "Maya works_at Mercury", "Maya uses Mercury")
+    memory = open_memory(f"memory://{tmp_path.name}", llm=answering(answer))
+    tell(memory, ("Maya", "works_at", "Mercury"), object_type="organization")
+    tell(memory, ("Maya", "uses", "Mercury"), object_type="tool")
+    assert memory.admin.infer("Maya").skipped == {"a name of several entities": 1}
+
+
 def test_a_confidence_out_of_range_counts_half(open_memory: OpenMemory, tmp_path: Path) -> None:
     memory = open_memory(f"memory://{tmp_path.name}", llm=answering(inference("Maya", "knows", "Lab", 1, confidence=7)))
     tell(memory, ("Maya", "works_at", "Lab"))
