@@ -14,7 +14,7 @@ from string import Template, ascii_uppercase
 from typing import Any, Literal, get_args
 
 from graphmem.errors import InvalidInput
-from graphmem.visualize.picture import Kind, Link, Picture, caption, kinds, line, words
+from graphmem.visualize.picture import Kind, Link, Picture, caption, kinds, line
 
 PictureFormat = Literal["html", "mermaid", "dot", "ascii"]
 FORMATS: tuple[PictureFormat, ...] = get_args(PictureFormat)
@@ -70,7 +70,8 @@ def render_dot(picture: Picture) -> str:
         lines += _dot_kind(picture, number, kind)
     lines += [
         f"  n{link.source} -> n{link.target} "
-        f"[label={_quoted(words(link.relation))}, tooltip={_quoted(line(link.fact))}];"
+        f"[label={_quoted(link.label)}, tooltip={_quoted(line(link.fact))}, "
+        f"style={'dashed' if link.qualifier else 'solid'}];"
         for link in picture.links
     ]
     return "\n".join([*lines, "}"]) + "\n"
@@ -103,7 +104,10 @@ def render_mermaid(picture: Picture) -> str:
     lines = [f"%% {_comment(caption(picture))}", "%% drawn by graphmem", "flowchart LR"]
     for number, kind in enumerate(found):
         lines += _mermaid_kind(picture, number, kind)
-    lines += [f"  n{link.source} -->|{_label(words(link.relation))}| n{link.target}" for link in picture.links]
+    lines += [
+        f"  n{link.source} {'-.->' if link.qualifier else '-->'}|{_label(link.label)}| n{link.target}"
+        for link in picture.links
+    ]
     for number, kind in enumerate(found):
         lines.append(f"  classDef k{number} fill:{kind.color},stroke:#555,color:#222")
         if kind.nodes:
@@ -193,7 +197,7 @@ class _Forest:
         return [(indent + head, indent + inner, b) for (head, inner), b in zip(ends, branches, strict=True)][::-1]
 
     def _fact(self, link: Link, end: int) -> str:
-        arrow = f"{words(link.relation)} ->" if end == link.target else f"<- {words(link.relation)} -"
+        arrow = f"{link.label} ->" if end == link.target else f"<- {link.label} -"
         until = f" until {link.valid_to:%Y-%m-%d}" if link.valid_to else ""
         return f"{arrow} {self._name(end)}  (since {link.valid_from:%Y-%m-%d}{until})"
 
@@ -262,7 +266,8 @@ def _data(picture: Picture) -> dict[str, Any]:
             {
                 "source": link.source,
                 "target": link.target,
-                "relation": words(link.relation),
+                "relation": link.label,
+                "stated": not link.qualifier,
                 "type": link.edge_type.value,
                 "fact": line(link.fact),
                 "confidence": round(link.confidence, 2),

@@ -116,7 +116,10 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A version of a fact; `source` and `target` are positions in `Picture.nodes`, `sources` in `Picture.sources`."""
+    """A version of a fact; `source` and `target` are positions in `Picture.nodes`, `sources` in `Picture.sources`.
+
+    `qualifier` is "inferred", or the certainty of a fact that isn't stated as one: "plan", "hearsay", "possible".
+    """
 
     id: str
     source: int
@@ -128,6 +131,12 @@ class Link:
     valid_from: datetime
     valid_to: datetime | None = None
     sources: tuple[int, ...] = ()
+    qualifier: str = ""
+
+    @property
+    def label(self) -> str:
+        """The relation in readable form, with the qualifier."""
+        return words(self.relation) + (f" ({self.qualifier})" if self.qualifier else "")
 
 
 @dataclass(frozen=True, slots=True)

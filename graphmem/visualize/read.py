@@ -213,6 +213,7 @@ class _Reader:
                 valid_from=e.valid_from,
                 valid_to=e.valid_to,
                 sources=tuple(at[i] for i in ids[e.id] if i in at),
+                qualifier="inferred" if e.is_inferred else "" if e.certainty == "stated" else e.certainty,
             )
             for e in edges
         )

@@ -72,6 +72,13 @@ def test_more_hops_reach_further(told: GraphMemory) -> None:
     assert "part of -> Hanso Group" in told.visualize("Maya Chen", hops=2, format="ascii")
 
 
+def test_an_inferred_fact_is_marked(told: GraphMemory) -> None:
+    told.add_facts([("Nate Cole", "works at", "Lab"), ("Ida Lund", "works at", "Lab")])
+    told.admin.infer()
+    assert "colleague of (inferred)" in told.visualize("Nate Cole", format="ascii")
+    assert "works at (" not in told.visualize("Nate Cole", format="ascii")
+
+
 def test_another_moment_shows_what_was_true_then(told: GraphMemory) -> None:
     drawn = told.visualize("Maya Chen", as_of="2024-06-01", format="ascii")
 

@@ -94,7 +94,7 @@
       const look = EDGE_STYLES[link.type];
       return {
         group: "edges",
-        data: { id: `e${number}`, number, source: `n${link.source}`, target: `n${link.target}`, label: link.relation, color: look.color, line: look.line },
+        data: { id: `e${number}`, number, source: `n${link.source}`, target: `n${link.target}`, label: link.relation, color: look.color, line: link.stated ? look.line : "dotted" },
         classes: isOver(link) ? "over" : "",
       };
     });

@@ -57,6 +57,20 @@ def picture(texts: list[str], *, grouped: bool = True, title: str = "title") -> 
     return Picture(title, T0, None, nodes, links, groups, sources)
 
 
+@pytest.mark.parametrize(
+    ("form", "shown"),
+    [
+        ("ascii", "moves to (plan) ->"),
+        ("mermaid", 'n0 -.->|"moves to #40;plan#41;"| n1'),
+        ("dot", 'n0 -> n1 [label="moves to (plan)", tooltip="", style=dashed]'),
+        ("html", '"relation":"moves to (plan)","stated":false'),
+    ],
+)
+def test_what_is_no_stated_fact_is_marked(form: Any, shown: str) -> None:
+    link = Link("a", 0, 1, "moves_to", EdgeType.SEMANTIC, "", 0.9, T0, qualifier="plan")
+    assert shown in render(Picture("title", T0, None, (Node("1", "A", "b"), Node("2", "C", "d")), (link,)), form)
+
+
 @pytest.fixture
 def team() -> Picture:
     nodes = (
@@ -163,7 +177,7 @@ def test_dot_says_nothing_but_its_own_grammar(texts: list[str], grouped: bool) -
         rf"digraph graphmem {{|  label={quoted}; labelloc=t; fontname=Helvetica;|  (?:node|edge) \[[^<>]*\];|"
         rf"  subgraph cluster_\d+ {{|    label={quoted}; color=\"#\w+\";|  }}|}}|"
         rf"  (?:  )?n\d+ \[label={quoted}, tooltip={quoted}, fillcolor=\"#\w+\"(?:, penwidth=3)?\];|"
-        rf"  n\d+ -> n\d+ \[label={quoted}, tooltip={quoted}\];"
+        rf"  n\d+ -> n\d+ \[label={quoted}, tooltip={quoted}, style=solid\];"
     )
     for row in render(picture(texts, grouped=grouped, title=texts[0]), "dot").splitlines():
         assert allowed.fullmatch(row), row
