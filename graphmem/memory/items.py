@@ -48,7 +48,7 @@ from graphmem.models import (
     is_expired,
     new_id,
 )
-from graphmem.models.base import END_OF_TIME
+from graphmem.models.base import END_OF_TIME, START_OF_TIME
 from graphmem.search.results import SearchOptions
 from graphmem.trust import SKIPPED
 from graphmem.upkeep.forget import Forgotten
@@ -119,11 +119,11 @@ class Items(ScopedMemory):
         ends: list[EpisodeEnd] = []
         firsts: dict[Namespace, str] = {}
         for put in puts:
-            current = self._current(put.namespace, put.key, _CURRENT)
-            at = now if current is None else max(now, current.recorded_at + timedelta(microseconds=1))
-            if current is not None:
-                ends.append(EpisodeEnd(current.id, at))
+            replaced = self._versions(put.namespace, put.key, _CURRENT, live_at=START_OF_TIME)  # also expired ones
+            at = max([now, *(each.recorded_at + timedelta(microseconds=1) for each in replaced)])
+            ends += [EpisodeEnd(each.id, at) for each in replaced]
             if put.value is not None:
+                current = _newest(each for each in replaced if not is_expired(each.expires_at, now))
                 new.append(self._episode(put, current, at, firsts))
         backend.add_episodes(self.scope, new)
         if ends:
@@ -197,7 +197,8 @@ class Items(ScopedMemory):
 
     def get(self, namespace: Namespace, key: str, as_of: AsOf | None = None) -> ItemVersion | None:
         """Return an item, or the version of it that was current at a time."""
-        found = self._current(*self._stored_path(namespace, key), as_of or _CURRENT)
+        path = self._stored_path(namespace, key)
+        found = _newest(self._versions(*path, as_of or _CURRENT, live_at=self._engine.clock()))
         return None if found is None else version_of(found)
 
     def history(self, namespace: Namespace, key: str) -> list[ItemVersion]:
@@ -243,11 +244,11 @@ class Items(ScopedMemory):
         """Return the namespaces of items under a prefix."""
         return set(self._listed(self._under(prefix, {}), _CURRENT).values())
 
-    def _current(self, namespace: Namespace, key: str, as_of: AsOf) -> Episode | None:
+    def _versions(self, namespace: Namespace, key: str, as_of: AsOf, *, live_at: datetime) -> Sequence[Episode]:
+        """Return the versions of an item that hadn't ended at a time, nor expired at another."""
         filters = EpisodeFilter(session_ids=_sessions(namespace, key))
-        query = EpisodeQuery(filters=filters, live_at=self._engine.clock(), as_of=as_of)
-        found = self._engine.backend.find_episodes([self.scope], query, limit=2)
-        return max(found, key=lambda episode: episode.recorded_at, default=None)
+        query = EpisodeQuery(filters=filters, live_at=live_at, as_of=as_of)
+        return self._engine.backend.find_episodes([self.scope], query, limit=_PAGE)
 
     def _listed(self, filters: EpisodeFilter, as_of: AsOf) -> dict[str, Namespace]:
         """Return the namespaces of the versions of a time that a filter matches, by id, in the order of places."""
@@ -315,6 +316,10 @@ class Items(ScopedMemory):
         if not prefix or self._engine.backend.find_episodes([self.scope], old, limit=1):
             return EpisodeFilter(metadata={**under(prefix), **conditions})
         return EpisodeFilter(session_prefix=session_prefix(prefix), metadata=dict(conditions))
+
+
+def _newest(episodes: Iterable[Episode]) -> Episode | None:
+    return max(episodes, key=lambda episode: episode.recorded_at, default=None)
 
 
 def _sessions(namespace: Namespace, key: str) -> tuple[str, str]:

@@ -28,6 +28,9 @@ Scalar = str | int | float | bool | None
 
 _DATE = re.compile(r"\d{4}(-\d\d(-\d\d)?)?")
 
+START_OF_TIME = datetime.min.replace(tzinfo=UTC)
+"""The earliest time, before every other."""
+
 END_OF_TIME = datetime.max.replace(tzinfo=UTC)
 """The latest time, after every other."""
 

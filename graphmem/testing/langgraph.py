@@ -483,6 +483,21 @@ class LangGraphTTLTests(_Case):
         clock.move(11)
         assert store.get((root,), "k") is None
 
+    def test_what_replaces_an_expired_value_does_so_for_a_clock_that_goes_back(
+        self, store: BaseStore, root: str, clock: Clock
+    ) -> None:
+        store.put((root,), "k", {"n": 1}, ttl=10)
+        store.put((root,), "gone", {"n": 1}, ttl=10)
+        clock.move(11)
+        store.put((root,), "k", {"n": 2})
+        store.delete((root,), "gone")
+        clock.move(-5)
+        assert plain(store.get((root,), "k")) == ((root,), "k", {"n": 2})
+        assert plain(store.search((root,))) == [((root,), "k", {"n": 2})]
+        store.delete((root,), "k")
+        assert store.get((root,), "k") is None
+        assert store.search((root,)) == []
+
     def test_a_sweep_removes_what_has_expired_only(self, store: BaseStore, root: str, clock: Clock) -> None:
         store.put((root,), "short", {"n": 1}, ttl=1)
         store.put((root,), "long", {"n": 2}, ttl=100)

@@ -226,3 +226,21 @@ class RefreshesOnGetAlone(Timed):
     def refresh(self, item: Item, op: GetOp | SearchOp) -> None:
         if not isinstance(item, SearchItem):
             super().refresh(item, op)
+
+
+class KeepsExpiredValuesBelowNewOnes(Timed):
+    """Replaces an expired value without removing it: a delete of the new one uncovers it once the clock goes back."""
+
+    def __init__(self, clock: Callable[[], datetime]) -> None:
+        super().__init__(clock)
+        self.below: dict[tuple[tuple[str, ...], str], tuple[Item, tuple[datetime, timedelta]]] = {}
+
+    def batch(self, ops: Iterable[Op]) -> list[Any]:
+        ops = list(ops)
+        for path in self.expired():
+            self.below[path] = self._data[path[0]][path[1]], self.ends[path]
+        results = super().batch(ops)
+        for op in ops:
+            if isinstance(op, PutOp) and op.value is None and (path := (op.namespace, op.key)) in self.below:
+                self._data[op.namespace][op.key], self.ends[path] = self.below.pop(path)
+        return results
