@@ -167,7 +167,8 @@ class GraphMemoryStore(BaseStore):
         )
 
     def _namespaces(self, op: ListNamespacesOp) -> list[Namespace]:
-        conditions = op.match_conditions or ()
+        given = op.match_conditions or ()
+        conditions = [each._replace(path=self._items.stored_namespace(each.path)) for each in given]
         paths = [each.path for each in conditions if each.match_type == "prefix"]
         prefixes = [tuple(takewhile(lambda label: label != "*", path)) for path in paths]
         known = self._items.namespaces(max(prefixes, key=len, default=()))

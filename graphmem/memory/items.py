@@ -302,16 +302,19 @@ class Items(ScopedMemory):
         redaction = self._engine.redaction
         return value if redaction is None else redaction.data(value)
 
+    def stored_namespace(self, namespace: Namespace) -> Namespace:
+        """Return the stored form of a namespace or a part of one; redaction may have replaced labels."""
+        return tuple(map(self._engine.stored_name, namespace))
+
     def _stored_path(self, namespace: Namespace, key: str) -> tuple[Namespace, str]:
-        known = self._engine.stored_name
-        return tuple(map(known, namespace)), known(key)
+        return self.stored_namespace(namespace), self._engine.stored_name(key)
 
     def _under(self, prefix: Namespace, conditions: Mapping[str, Scalar]) -> EpisodeFilter:
         """Return the filter of the items under a prefix whose metadata meets conditions.
 
         For all items, and in a scope with old sessions, which don't begin with a prefix, metadata is compared.
         """
-        prefix = tuple(map(self._engine.stored_name, prefix))
+        prefix = self.stored_namespace(prefix)
         old = EpisodeQuery(filters=EpisodeFilter(session_prefix=OLD_SESSIONS))
         if not prefix or self._engine.backend.find_episodes([self.scope], old, limit=1):
             return EpisodeFilter(metadata={**under(prefix), **conditions})

@@ -423,6 +423,10 @@ def test_personal_data_is_redacted_in_values_keys_and_namespaces(open_memory: Op
     assert (item.value["mail"], item.value["n"]) == ("[email]", 1)
     assert item.value["card"] != 4111111111111111
     assert keys(store.search(namespace)) == [item.key]
+    phone = namespace[1:]
+    assert store.list_namespaces(prefix=namespace) == [item.namespace]
+    assert store.list_namespaces(prefix=("*", *phone), suffix=phone) == [item.namespace]
+    assert store.list_namespaces(suffix=("+49 170 7654322",)) == []
     assert keys(store.search(("users",), filter={"mail": "maya@example.com"})) == [item.key]
     assert keys(store.search(("users",), query="mail")) == [item.key]
     assert len(store.history(namespace, "+49 170 1234567")) == 1
