@@ -261,7 +261,12 @@ class Items(ScopedMemory):
         for start in range(0, len(missing), _PAGE):
             for number, episode in backend.get_episodes(scopes, missing[start : start + _PAGE]).items():
                 places[number] = place_of(episode), namespace_of(episode)
-        return {i: places[i][1] for i in sorted((i for i in ids if i in places), key=lambda i: places[i][0])}
+        listed = sorted((places[i], i) for i in ids if i in places)
+        firsts = dict[Namespace, int]()  # a namespace whose first item was erased goes on under another place
+        for (_, namespace), _ in listed:
+            firsts.setdefault(namespace, len(firsts))
+        listed.sort(key=lambda each: firsts[each[0][1]])
+        return {i: namespace for (_, namespace), i in listed}
 
     def _read(self, ids: Sequence[str]) -> Iterator[Episode]:
         """Yield episodes in the order of their ids; one that ended since the ids were read was current then."""

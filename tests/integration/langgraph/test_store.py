@@ -128,6 +128,16 @@ def test_erase_removes_every_version_to_the_bytes_of_the_file(
     assert b"jacaranda" not in left
 
 
+def test_items_of_a_namespace_are_listed_together_after_its_first_one_is_erased(store: GraphMemoryStore) -> None:
+    for namespace, key in ((MAYA, "1"), (MAYA, "2"), (NATE, "1")):
+        store.put(namespace, key, {"n": 1})
+    store.erase(MAYA, "1")
+    store.put(MAYA, "3", {"n": 1})
+    right = [(MAYA, "2"), (MAYA, "3"), (NATE, "1")]
+    assert [(item.namespace, item.key) for item in store.search(("users",))] == right
+    assert [(item.namespace, item.key) for n in range(3) for item in store.search((), limit=1, offset=n)] == right
+
+
 def test_a_person_is_forgotten_with_the_items_that_name_her(store: GraphMemoryStore) -> None:
     store.put(MAYA, "tea", {"text": "Maya drinks green tea"})
     store.put(MAYA, "tea", {"text": "She drinks oolong"})
