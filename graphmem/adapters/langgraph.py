@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import takewhile
@@ -99,7 +100,7 @@ class GraphMemoryStore(BaseStore):
         self.ttl_config = ttl
         self._fields: Sequence[str] = (index or {}).get("fields") or ["$"]
         self._items = Items(memory, visible=visible, extract=extract)
-        self._sweeper: BackgroundJob | None = None
+        self._sweeper: tuple[BackgroundJob, Future[None]] | None = None
 
     @property
     def memory(self) -> GraphMemory:
@@ -269,22 +270,37 @@ class GraphMemoryStore(BaseStore):
         """`sweep_ttl` for async code."""
         return await self._items.run("jobs", self.sweep_ttl)
 
-    def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> None:
-        """Sweep at intervals on a thread, by default of `sweep_interval_minutes` in `ttl`, or of 5 minutes."""
+    def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> Future[None]:
+        """Sweep at intervals on a thread, by default of `sweep_interval_minutes` in `ttl`, or of 5 minutes.
+
+        Returns
+        -------
+        Future
+            Is done once the sweeper is stopped; `cancel` stops it.
+        """
         minutes = sweep_interval_minutes or (self.ttl_config or {}).get("sweep_interval_minutes") or 5
 
         def sweep() -> float:
             self.sweep_ttl()
             return minutes * 60
 
-        if self._sweeper is None:
-            self._sweeper = BackgroundJob("graphmem-sweep", sweep)
-            self._sweeper.wake()
+        if self._sweeper is None or self._sweeper[1].done():
+            job, ended = BackgroundJob("graphmem-sweep", sweep), Future[None]()
+            ended.add_done_callback(lambda _: job.stop(0))
+            self._sweeper = job, ended
+            job.wake()
+        return self._sweeper[1]
 
     def stop_ttl_sweeper(self, timeout: float | None = None) -> bool:
         """Stop the sweeper; return whether it ended within `timeout` seconds. Stop it before the memory is closed."""
         sweeper, self._sweeper = self._sweeper, None
-        return sweeper is None or sweeper.stop(timeout)
+        if sweeper is None:
+            return True
+        job, ended = sweeper
+        stopped = job.stop(timeout)
+        if not ended.done():
+            ended.set_result(None)
+        return stopped
 
 
 def _checked(ops: Iterable[Op]) -> list[Op]:
@@ -293,6 +309,11 @@ def _checked(ops: Iterable[Op]) -> list[Op]:
         if not isinstance(op, (GetOp, SearchOp, PutOp, ListNamespacesOp)):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidInput(f"unknown operation {op!r:.80}")
         validate_op_namespace(op)
+        if isinstance(op, PutOp) and not isinstance(op.value, (Mapping, type(None))):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidInput(f"value: expected a mapping, got {op.value!r:.80}")
+        for condition in (op.match_conditions or ()) if isinstance(op, ListNamespacesOp) else ():
+            if condition.match_type not in ("prefix", "suffix"):
+                raise InvalidInput(f"match_type: {condition.match_type!r:.40}; known are prefix, suffix")
     return given
 
 

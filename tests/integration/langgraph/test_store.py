@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from langgraph.store.base import PutOp
+from langgraph.store.base import ListNamespacesOp, MatchCondition, PutOp
 
 from graphmem import Fact, GraphMemory, InvalidInput, StoreFull
 from graphmem.adapters.langgraph import GraphMemoryStore
@@ -262,6 +262,20 @@ def test_a_batch_with_an_invalid_value_stores_nothing(store: GraphMemoryStore) -
     assert store.search(()) == []
 
 
+@pytest.mark.parametrize("value", ["a text", 7, [1], [("n", 1)]])
+def test_a_value_that_is_no_mapping_is_refused(store: GraphMemoryStore, value: Any) -> None:
+    with pytest.raises(InvalidInput, match=r"value: expected a mapping, got "):
+        store.put(MAYA, "k", value)
+    with pytest.raises(InvalidInput, match=r"value: expected a mapping, got "):
+        asyncio.run(store.aput(MAYA, "k", value, index=False))
+
+
+def test_an_unknown_type_of_a_condition_is_refused(store: GraphMemoryStore) -> None:
+    condition: Any = MatchCondition(cast("Any", "infix"), ("users",))
+    with pytest.raises(InvalidInput, match="'infix'; known are prefix, suffix"):
+        store.batch([ListNamespacesOp((condition,))])
+
+
 @pytest.mark.parametrize("wanted", [{1: "a"}, {"x": {1: "a"}}, {"x": [{1: "a"}]}])
 def test_a_filter_with_a_key_that_is_no_text_is_refused(store: GraphMemoryStore, wanted: Any) -> None:
     store.put(MAYA, "k", {"x": {}})
@@ -330,7 +344,7 @@ def test_threads_that_put_one_key_leave_one_current_version(store: GraphMemorySt
 
 WRITER = """
 import sys
-from langgraph.store.base import PutOp
+from langgraph.store.base import ListNamespacesOp, MatchCondition, PutOp
 from graphmem import GraphMemory
 from graphmem.adapters.langgraph import GraphMemoryStore
 
@@ -422,6 +436,18 @@ def test_a_sweeper_erases_at_intervals(open_memory: Open) -> None:
     assert store.stop_ttl_sweeper(30)
     assert store.stop_ttl_sweeper()
     assert episodes(store) == []
+
+
+def test_a_sweeper_is_waited_for_and_canceled_by_its_future(store: GraphMemoryStore) -> None:
+    running = store.start_ttl_sweeper()
+    assert store.start_ttl_sweeper() is running
+    assert not running.done()
+    assert store.stop_ttl_sweeper(30)
+    assert running.result(0) is None
+    again = store.start_ttl_sweeper()
+    assert again.cancel()
+    assert store.start_ttl_sweeper() is not again
+    assert store.stop_ttl_sweeper(30)
 
 
 def test_personal_data_is_redacted_in_values_keys_and_namespaces(open_memory: Open, tmp_path: Path) -> None:
