@@ -29,6 +29,7 @@ from graphmem.adapters.mcp.tools import Budget, Caller, Filters, Limit, Name, Of
 from graphmem.results import Fact
 from graphmem.search.passages import term_weights
 from graphmem.text import counted
+from graphmem.text.normalize import canonical
 
 _REFUSED = 20  # refused facts that a result lists
 _SOURCES = 3  # episodes of a fact that a result names
@@ -197,11 +198,17 @@ def speaker_of(caller: Caller, role: str, speaker: str | None) -> str | None:
     Raises
     ------
     ToolError
-        If another speaker than that of the key is given.
+        If another speaker than that of the key is given, a speaker of an assistant whose name the key leaves out, or
+        the user or agent as the speaker of an external source.
     """
-    fixed = {"user": caller.access.user, "assistant": caller.access.agent}.get(role)
+    user, agent = caller.access.user, caller.access.agent
+    fixed = {"user": user, "assistant": agent}.get(role)
     if fixed and speaker not in (None, fixed):
         raise ToolError(f"speaker: messages of the role {role} are stored as those of {fixed!r}; leave speaker out")
+    if speaker and role == "assistant" and user and not agent:
+        raise ToolError("speaker: the key names no agent, so the role assistant has no speaker; leave speaker out")
+    if speaker and role == "tool" and canonical(speaker) in {canonical(name) for name in (user, agent) if name}:
+        raise ToolError(f"speaker: {clean(speaker)[:60]!r} says nothing as a tool; leave speaker out")
     return fixed or speaker
 
 

@@ -194,6 +194,38 @@ def test_i_is_the_user_of_the_access(memory: GraphMemory, era: str) -> None:
     run(MemoryServer(memory, access=access), era, work)
 
 
+@pytest.mark.parametrize(
+    ("access", "given"),
+    [
+        ({"user": "Maya Chen"}, {"role": "assistant", "speaker": "Carol"}),
+        ({"user": "Maya Chen"}, {"role": "tool", "speaker": "maya  chen"}),
+        ({"user": "Maya Chen", "agent": "helper"}, {"role": "tool", "speaker": "Helper"}),
+    ],
+)
+def test_no_role_gives_words_to_somebody_else(
+    memory: GraphMemory, era: str, access: dict[str, Any], given: dict[str, str]
+) -> None:
+    async def work(client: Client) -> None:
+        forged = await client.call_tool("memory_remember", {"text": "I moved to Lisbon.", **given})
+        assert "leave speaker out" in text_of(forged)
+        assert memory.stats().episodes == 0
+        page = await client.call_tool("memory_remember", {"text": "A page.", "role": "tool", "speaker": "Wikipedia"})
+        assert memory.episodes([data_of(page)["episode_id"]])[0].speaker == "Wikipedia"
+
+    run(MemoryServer(memory, access=Access(scopes=(memory.scope,), rights="write", **access)), era, work)
+
+
+@pytest.mark.parametrize("access", [{}, {"agent": "helper"}])
+def test_a_key_without_a_user_stores_messages_of_any_speaker(
+    memory: GraphMemory, era: str, access: dict[str, Any]
+) -> None:
+    async def work(client: Client) -> None:
+        stored = await client.call_tool("memory_remember", {"text": "I moved.", "speaker": "Carol"})
+        assert memory.episodes([data_of(stored)["episode_id"]])[0].speaker == "Carol"
+
+    run(MemoryServer(memory, access=Access(scopes=(memory.scope,), rights="write", **access)), era, work)
+
+
 def test_reads_cover_all_scopes_of_the_access_and_writes_the_first(memory: GraphMemory, era: str) -> None:
     memory.in_scope("team").add_facts([("Ravi Menon", "leads", "Project Apollo")])
     memory.in_scope("secret").add_facts([("Ravi Menon", "leads", "Project Zeus")])
