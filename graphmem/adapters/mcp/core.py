@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import CallToolResult
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from graphmem.adapters.mcp.results import (
     Added,
@@ -37,6 +37,8 @@ _SOURCES = 3  # episodes of a fact that a result names
 
 class GivenFact(BaseModel):
     """A ready-made fact."""
+
+    model_config = ConfigDict(extra="forbid")
 
     subject: str
     relation: str

@@ -209,7 +209,7 @@ def _compact(node: Any, definitions: dict[str, Any], unwanted: frozenset[str]) -
     if "properties" in given:
         fields = {name: _compact(field, definitions, unwanted) for name, field in given["properties"].items()}
         given = {k: v for k, v in given.items() if k != "description"} | {"properties": fields}
-    accepts_all = given.get("additionalProperties") is True  # as without this keyword
-    left_out = unwanted | {"properties", "additionalProperties"} if accepts_all else unwanted | {"properties"}
+    is_flag = isinstance(given.get("additionalProperties"), bool)  # true changes nothing, false is still checked
+    left_out = unwanted | {"properties", "additionalProperties"} if is_flag else unwanted | {"properties"}
     rest = {k: _compact(v, definitions, unwanted) for k, v in given.items() if k not in left_out}
     return rest if "properties" not in given else {**rest, "properties": given["properties"]}

@@ -243,12 +243,17 @@ def test_reads_cover_all_scopes_of_the_access_and_writes_the_first(memory: Graph
 
 @pytest.mark.parametrize("argument", ["scope", "scopes", "user", "asked_by", "domain"])
 def test_an_argument_that_names_a_scope_or_user_is_refused(memory: GraphMemory, era: str, argument: str) -> None:
+    before = memory.stats()
+
     async def work(client: Client) -> None:
         for name, given in (("memory_recall", {"query": "anything"}), ("memory_remember", {"text": "anything"})):
             refused = await client.call_tool(name, {**given, argument: "other"})
             assert refused.is_error
             assert argument in text_of(refused)
-        assert memory.stats().episodes == 0
+        refused = await client.call_tool("memory_add_facts", {"facts": [{**FACTS[0], argument: "other"}]})
+        assert refused.is_error
+        assert f"facts.0.{argument}" in text_of(refused)
+        assert memory.stats() == before
 
     run(MemoryServer(memory), era, work)
 
