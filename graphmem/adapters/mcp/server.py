@@ -15,7 +15,7 @@ from mcp.server.mcpserver import Context, MCPServer, RequestStateSecurity
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp.types import CallToolResult, InputRequiredResult
 from mcp.types import Tool as ListedTool
-from pydantic import AnyHttpUrl
+from pydantic import AnyHttpUrl, ValidationError
 
 from graphmem.adapters.mcp.core import CoreTools
 from graphmem.adapters.mcp.erasure import AllTools
@@ -36,6 +36,7 @@ PATH = "/mcp"
 MAX_BODY = 16 * 1024 * 1024
 """Maximum size of a request in bytes; 10,000 facts have about 2 MB."""
 
+_SHOWN = 5  # invalid arguments that an error lists
 _NO_ISSUER = AnyHttpUrl("http://localhost")  # required by the SDK, and used for OAuth alone
 
 INSTRUCTIONS = """\
@@ -127,6 +128,10 @@ class MemoryServer(MCPServer[Any]):
             if isinstance(error.__cause__, GraphMemError):
                 raise ToolError(clean(str(error.__cause__))) from error
             raise
+        except ToolError as error:
+            if isinstance(error.__cause__, ValidationError):
+                raise ToolError(_invalid(name, error.__cause__)) from error
+            raise
 
     def http_app(self, host: str = "127.0.0.1") -> AsgiApp:
         """Return the ASGI app of streamable HTTP, stateless, at `PATH`; for a loopback host it checks the Host header.
@@ -148,6 +153,13 @@ class MemoryServer(MCPServer[Any]):
             max_request_body_size=MAX_BODY,
             host=host,
         )
+
+
+def _invalid(name: str, error: ValidationError) -> str:
+    """Return which arguments of a tool are invalid and why, without their values."""
+    found = error.errors(include_url=False, include_input=False)
+    lines = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in found[:_SHOWN]]
+    return clean(f"{name}: {'; '.join(lines)}{'; …' if len(found) > _SHOWN else ''}")[:1000]
 
 
 def _graph_app() -> Apps:

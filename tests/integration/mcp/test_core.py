@@ -291,6 +291,20 @@ def test_an_invalid_call_is_an_error_that_says_why(
     run(MemoryServer(memory), era, work)
 
 
+def test_an_error_lists_the_invalid_arguments_without_their_values(memory: GraphMemory, era: str) -> None:
+    async def work(client: Client) -> None:
+        refused = await client.call_tool("memory_search", {"query": "x", "limit": 1000, "offset": "a secret"})
+        assert text_of(refused) == (
+            "memory_search: limit: Input should be less than or equal to 100; "
+            "offset: Input should be a valid integer, unable to parse string as an integer"
+        )
+        many = await client.call_tool("memory_add_facts", {"facts": [{}] * 100})
+        assert text_of(many).startswith("memory_add_facts: facts.0.subject: Field required; ")
+        assert len(text_of(many)) < 250
+
+    run(MemoryServer(memory), era, work)
+
+
 def test_refused_facts_are_reported_and_the_others_stored(memory: GraphMemory, era: str) -> None:
     async def work(client: Client) -> None:
         facts = [{"subject": "a", "relation": "knows", "object": "Bob Ray"}, FACTS[1]]
