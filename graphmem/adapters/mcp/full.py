@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from io import BytesIO
+from itertools import zip_longest
 from typing import Annotated, Any, Literal
 
 from mcp.server.apps import client_supports_apps
@@ -25,6 +27,7 @@ from graphmem.adapters.mcp.results import (
     Explained,
     Export,
     Extracted,
+    FactItem,
     Facts,
     GraphFacts,
     InferredFacts,
@@ -49,9 +52,9 @@ from graphmem.text.normalize import canonical
 _LONGEST_WAIT = 60  # seconds
 _MOST_FACTS = 1000  # facts of an entity that are looked at
 _MOST_VISITED = 200  # entities that a search for a path visits
-_MOST_EXPLAINED = 20  # facts of an explanation
 _MOST_ROWS = 5000  # rows of an export in a result
 _MOST_MEMBERS = 12  # members of a community that a result names
+_SHOWN_TO_USER = "The host shows the picture to the user."
 
 PAGE = "ui://graphmem/graph.html"
 """URI of the MCP App that shows a picture."""
@@ -119,6 +122,8 @@ class FullTools(CoreTools):
         hops: Annotated[int, Field(ge=1, le=4)] = 2,
         as_of: Time = None,
         limit: Limit = 50,
+        offset: Offset = 0,
+        budget_tokens: Budget = 2000,
     ) -> Annotated[CallToolResult, GraphFacts]:
         """Return the facts within some hops of an entity, a shortest path to another, or its counts by relation.
 
@@ -135,9 +140,8 @@ class FullTools(CoreTools):
                 raise ToolError("target: a path needs the name of the other entity")
             found = await _path(caller, name, target, hops, as_of)
         else:
-            found = await _neighborhood(caller, name, hops, as_of, limit)
-        items = await fact_items(caller, found[:limit])
-        return listed(GraphFacts(facts=items), items)
+            found = await _neighborhood(caller, name, hops, as_of, offset + limit + 1)
+        return await facts_page(caller, found, offset, limit, budget_tokens)
 
     @tool("Extract facts from a text", "write")
     async def memory_extract(
@@ -217,21 +221,40 @@ class FullTools(CoreTools):
 
     @tool("Changes between two times")
     async def memory_diff(
-        self, start: Annotated[str, Field(description="ISO 8601")], end: Time = None, limit: Limit = 20
+        self,
+        start: Annotated[str, Field(description="ISO 8601")],
+        end: Time = None,
+        limit: Limit = 20,
+        offset: Offset = 0,
+        budget_tokens: Budget = 2000,
     ) -> Annotated[CallToolResult, Changed]:
         """Return what became true, what ended and what was learned after start and until end, by default now.
 
         Not for one entity: use memory_history.
         """
-        caller = self.caller()
-        diff = await caller.memory.adiff(start, end or utc_now().isoformat(), limit=limit, scopes=caller.access.scopes)
-        parts = {name: await fact_items(caller, getattr(diff, name)) for name in ("began", "ended", "learned")}
+        caller, last = self.caller(), offset + limit + 1
+        diff = await caller.memory.adiff(start, end or utc_now().isoformat(), limit=last, scopes=caller.access.scopes)
+        changes = {"began": diff.began, "ended": diff.ended, "learned": diff.learned}
+        rows = zip_longest(*([(name, fact) for fact in facts] for name, facts in changes.items()))
+        mixed = [each for row in rows for each in row if each is not None][
+            :last
+        ]  # so that a page has some of each kind
+        shown, after = paged(await fact_items(caller, [fact for _, fact in mixed]), offset, limit, budget_tokens)
+        parts: dict[str, list[FactItem]] = {name: [] for name in changes}
+        for (name, _), item in zip(mixed[offset:], shown, strict=False):
+            parts[name].append(item)
         lines = [line for name, items in parts.items() if items for line in (f"{name}:", *map(str, items))]
-        more = "\nThere is more: choose a shorter interval." if diff.truncated else ""
-        return result(Changed(**parts, truncated=diff.truncated), fenced("\n".join(lines)) + more)
+        return listed(Changed(**parts, next_offset=after), lines)
 
     @tool("Explain a recall")
-    async def memory_why(self, query: str, as_of: Time = None) -> Annotated[CallToolResult, Explained]:
+    async def memory_why(
+        self,
+        query: str,
+        as_of: Time = None,
+        limit: Limit = 20,
+        offset: Offset = 0,
+        budget_tokens: Budget = 2000,
+    ) -> Annotated[CallToolResult, Explained]:
         """Recall facts for a question and return why: its entities, and each fact with score, hops and rank.
 
         Not for an answer: use memory_recall. It covers the scope that you write to.
@@ -250,21 +273,30 @@ class FullTools(CoreTools):
                 hop=one.hop,
                 rank=one.rank,
             )
-            for one in trace.facts[:_MOST_EXPLAINED]
+            for one in trace.facts
         ]
+        shown, after = paged(facts, offset, limit, budget_tokens)
         seeds = [f"{clean(seed.name)} ({seed.entity_type}, {seed.score:.2f})" for seed in trace.seeds]
-        return listed(Explained(seeds=seeds, facts=facts), (f"started from: {', '.join(seeds)}", *facts))
+        lines = (f"started from: {', '.join(seeds)}", *shown)
+        return listed(Explained(seeds=seeds, facts=shown, next_offset=after), lines)
 
     @tool("Communities")
     async def memory_communities(
-        self, query: str | None = None, limit: Limit = 10, offset: Offset = 0, budget_tokens: Budget = 2000
+        self,
+        query: str | None = None,
+        as_of: Time = None,
+        limit: Limit = 10,
+        offset: Offset = 0,
+        budget_tokens: Budget = 2000,
     ) -> Annotated[CallToolResult, Communities]:
         """Return groups of related entities with summaries: the largest, or those that match a query.
 
         Use it for questions about everything. Not for single facts: use memory_recall.
         """
         caller = self.caller()
-        found = await caller.memory.acommunities(query, limit=offset + limit + 1, scopes=caller.access.scopes)
+        found = await caller.memory.acommunities(
+            query, as_of=as_of, limit=offset + limit + 1, scopes=caller.access.scopes
+        )
         items = [
             CommunityItem(
                 id=one.id,
@@ -288,15 +320,21 @@ class FullTools(CoreTools):
         limit: Annotated[int, Field(ge=1, le=1000)] = 100,
         format: Literal["mermaid", "ascii", "dot", "html"] = "mermaid",  # noqa: A002 - the word that callers expect
     ) -> Annotated[CallToolResult, Text]:
-        """Draw the graph around entities, or all of it, as text or as a page; a host with MCP Apps shows the page.
+        """Draw the graph around entities, or all of it, as text; hosts with MCP Apps show a page as well.
 
         Not for reading facts: use memory_relationships.
         """
-        memory = self.caller().memory
-        picture = await memory.avisualize(names, hops=hops, as_of=as_of, limit=limit, format=format)
-        meta = None
-        if client_supports_apps(ctx):
-            meta = {PAGE_META: await memory.avisualize(names, hops=hops, as_of=as_of, limit=limit, format="html")}
+        has_apps = client_supports_apps(ctx)
+        if format == "html" and not has_apps:
+            raise ToolError(
+                "format: this client shows no pages (MCP Apps); use mermaid, ascii or dot, or have the user run "
+                "graphmem visualize --out graph.html"
+            )
+        draw = partial(self.caller().memory.avisualize, names, hops=hops, as_of=as_of, limit=limit)
+        meta = {PAGE_META: await draw(format="html")} if has_apps else None
+        if format == "html":
+            return result(Text(text=_SHOWN_TO_USER), _SHOWN_TO_USER, meta)
+        picture = await draw(format=format)
         return result(Text(text=plain(picture)), fenced(picture), meta)
 
     @tool("Retract a fact", "write", idempotent=True)

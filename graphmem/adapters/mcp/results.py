@@ -183,13 +183,12 @@ class InferredFacts(BaseModel):
     truncated: bool = False
 
 
-class Changed(BaseModel):
+class Changed(Page):
     """Facts that began to hold, ended, and were learned in an interval."""
 
     began: list[FactItem]
     ended: list[FactItem]
     learned: list[FactItem]
-    truncated: bool = False
 
 
 class Considered(BaseModel):
@@ -208,7 +207,7 @@ class Considered(BaseModel):
         return f"- {self.fact} ({place}, score {self.score}, {at}) [fact {self.fact_id}]"
 
 
-class Explained(BaseModel):
+class Explained(Page):
     """The entities that a recall started from, and the facts that it considered."""
 
     seeds: list[str]

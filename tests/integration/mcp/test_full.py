@@ -21,6 +21,8 @@ from mcp.types import (
 from graphmem import GraphMemory
 from graphmem.adapters.mcp import Access, MemoryServer
 from graphmem.adapters.mcp.full import PAGE, PAGE_META
+from graphmem.models import utc_now
+from graphmem.search.context import estimate_tokens
 from tests.integration.mcp.clients import ERAS, data_of, run, text_of
 
 TRIPLES = [
@@ -172,6 +174,69 @@ def test_facts_are_ended_and_retracted_and_the_changes_listed(memory: GraphMemor
     run(serve(memory), era, work)
 
 
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("memory_query", {"kind": "neighbors", "name": "Maya Chen"}),
+        ("memory_diff", {"start": "2020-01-01"}),
+        ("memory_why", {"query": "Whom does Maya Chen know?"}),
+    ],
+)
+def test_pages_of_the_graph_hold_everything_once_within_the_budget(
+    memory: GraphMemory, era: str, name: str, given: dict[str, Any]
+) -> None:
+    memory.add_facts([("Maya Chen", "knows", f"Person Number{n}") for n in range(12)])
+    for fact in memory.facts("Maya Chen", limit=3):
+        memory.end(fact.id)
+
+    async def work(client: Client) -> None:
+        async def ids(**page: Any) -> tuple[list[tuple[str, str]], int | None]:
+            data = data_of(await client.call_tool(name, {**given, **page}))
+            parts = {key: value for key, value in data.items() if key in ("facts", "began", "ended", "learned")}
+            assert estimate_tokens(json.dumps(list(parts.values()))) <= page["budget_tokens"] + 60
+            found = [(key, each.get("id") or each["fact_id"]) for key, part in parts.items() for each in part]
+            return found, data.get("next_offset")
+
+        whole, more = await ids(limit=100, budget_tokens=20_000)
+        assert more is None
+        assert len(whole) > 10
+        seen: list[tuple[str, str]] = []
+        offset: int | None = 0
+        while offset is not None:
+            page, offset = await ids(limit=5, offset=offset, budget_tokens=300)
+            assert 0 < len(page) <= 5
+            seen += page
+        assert sorted(seen) == sorted(whole)
+
+    run(serve(memory), era, work)
+
+
+def test_a_page_of_changes_has_some_of_each_kind(memory: GraphMemory, era: str) -> None:
+    memory.end(memory.facts("Maya Chen")[0].id)
+
+    async def work(client: Client) -> None:
+        changed = await client.call_tool("memory_diff", {"start": "2020-01-01", "limit": 3})
+        assert {name: len(data_of(changed)[name]) for name in ("began", "ended", "learned")} == {
+            "began": 1,
+            "ended": 1,
+            "learned": 1,
+        }
+        assert text_of(changed).endswith("There is more: call again with offset=3.")
+
+    run(serve(memory), era, work)
+
+
+def test_communities_of_the_past(memory: GraphMemory, era: str) -> None:
+    memory.admin.refresh_communities()
+
+    async def work(client: Client) -> None:
+        assert data_of(await client.call_tool("memory_communities", {"as_of": "2020-01-01"}))["communities"] == []
+        later = {"as_of": utc_now().isoformat()}
+        assert data_of(await client.call_tool("memory_communities", later))["communities"]
+
+    run(serve(memory), era, work)
+
+
 def test_a_recall_is_explained(memory: GraphMemory, era: str) -> None:
     async def work(client: Client) -> None:
         explained = data_of(await client.call_tool("memory_why", {"query": "Where does Maya Chen work?"}))
@@ -238,6 +303,10 @@ def test_a_picture_is_text_and_a_page_in_hosts_with_apps(memory: GraphMemory, er
         drawn = await client.call_tool("memory_visualize", {"names": ["Maya Chen"]})
         assert "flowchart" in text_of(drawn)
         assert PAGE_META not in (drawn.meta or {})
+        refused = await client.call_tool("memory_visualize", {"format": "html"})
+        assert refused.is_error
+        assert "graphmem visualize" in text_of(refused)
+        assert len(text_of(refused)) < 300
 
     async def with_apps(client: Client) -> None:
         [tool] = [each for each in (await client.list_tools()).tools if each.name == "memory_visualize"]
@@ -247,6 +316,9 @@ def test_a_picture_is_text_and_a_page_in_hosts_with_apps(memory: GraphMemory, er
         drawn = await client.call_tool("memory_visualize", {"names": ["Maya Chen"], "format": "ascii"})
         assert (drawn.meta or {})[PAGE_META].startswith("<!DOCTYPE html>")
         assert "Globex" in text_of(drawn)
+        shown = await client.call_tool("memory_visualize", {"format": "html"})
+        assert (shown.meta or {})[PAGE_META].startswith("<!DOCTYPE html>")
+        assert text_of(shown) == data_of(shown)["text"] == "The host shows the picture to the user."
 
     run(serve(memory), era, plain)
     run(serve(memory), era, with_apps, extensions=[APPS])
