@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from graphmem.adapters.agents import Conversation, batch_keys, log_or_raise
@@ -15,8 +14,6 @@ try:
     from llama_index.core.memory.memory import BaseMemoryBlock
 except ImportError as error:
     raise MissingExtra("graphmem.adapters.llama_index", "llama-index") from error
-
-_COMPARED = 10_000  # last messages of a conversation among which repetitions are found
 
 
 class GraphMemoryBlock(BaseMemoryBlock[str]):
@@ -52,17 +49,11 @@ class GraphMemoryBlock(BaseMemoryBlock[str]):
         try:
             for session, said in sessions.items():
                 conversation = Conversation(self.memory, session, self.user, self.assistant)
-                await conversation.astore(said, await _keys(conversation, said))
+                stored = await conversation.astored_keys()
+                keys = batch_keys(said, stored) if session else [None] * len(said)
+                await conversation.astore(said, keys, stored)
         except GraphMemError as error:
             log_or_raise("written", error)
-
-
-async def _keys(conversation: Conversation, said: Sequence[dict[str, Any]]) -> Sequence[str | None]:
-    """Return the keys of messages of a conversation: those that are stored already have their old ones."""
-    if conversation.session_id is None:
-        return [None] * len(said)
-    stored = await conversation.memory.asession(conversation.session_id, limit=_COMPARED)
-    return batch_keys(said, [key for episode in stored if (key := conversation.key_of(episode)) is not None])
 
 
 def _fields(message: ChatMessage) -> dict[str, Any]:

@@ -13,8 +13,8 @@ from graphmem.adapters.agents import (
     Action,
     Conversation,
     Notes,
-    content_keys,
     log_or_raise,
+    turn_keys,
 )
 from graphmem.errors import GraphMemError, MissingExtra
 from graphmem.memory import GraphMemory
@@ -86,9 +86,12 @@ class GraphMemoryCapability(AbstractCapability[Any]):
 
     async def after_run(self, ctx: RunContext[Any], *, result: AgentRunResult[Any]) -> AgentRunResult[Any]:
         """Store the messages of the conversation that aren't stored yet."""
-        messages = list(_messages(result.all_messages()))
+        turn = list(_messages(result.new_messages()))
+        said = list(_messages(result.all_messages()))
+        conversation = self._conversation(ctx)
         try:
-            await self._conversation(ctx).astore(messages, content_keys(messages))
+            stored = await conversation.astored_keys()
+            await conversation.astore(said, turn_keys(said[: len(said) - len(turn)], turn, stored), stored)
         except GraphMemError as error:
             log_or_raise("written", error)
         return result

@@ -22,7 +22,7 @@ from langgraph.config import get_config
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
-from graphmem.adapters.agents import Conversation, content_keys, log_or_raise
+from graphmem.adapters.agents import Conversation, log_or_raise, turn_keys
 from graphmem.adapters.langchain.compaction import GraphMemoryCompactor
 from graphmem.errors import GraphMemError, InvalidInput
 from graphmem.memory import GraphMemory
@@ -82,8 +82,9 @@ class GraphMemoryMiddleware(AgentMiddleware[GraphMemoryState, Any, Any]):
     assistant and tools are stored; facts are extracted in the background. `GraphMemoryContext` says whose memory it is.
 
     Nothing is stored twice when a run is interrupted, resumed, retried or streamed: with a checkpointer a message is
-    known by its id, without one by its content and the number of equal ones before it in the session. Without a
-    session, the messages since the last one of the user are stored.
+    known by its id. Without one, the messages since the last one of the user are new, and those before it are known by
+    their content, whether the conversation is passed whole, in part, or not at all. Without a session, only the
+    messages since the last one of the user are stored.
 
     If the memory is unavailable, the agent goes on without it; `memory_unavailable` in its state says why, and so does
     a warning in the log. An invalid scope or setting is an error.
@@ -190,8 +191,9 @@ class GraphMemoryMiddleware(AgentMiddleware[GraphMemoryState, Any, Any]):
         self._end_turn(state)
         try:
             if self._store:
-                conversation = self.conversation(runtime)
-                conversation.store(*_to_store(state["messages"], runtime, conversation.session_id))
+                conversation, said = self.conversation(runtime), _said(state["messages"])
+                stored = conversation.stored_keys()
+                conversation.store(*_to_store(said, stored, conversation.session_id), stored)
         except GraphMemError as error:
             return _unavailable("written", error)
         return None
@@ -201,8 +203,9 @@ class GraphMemoryMiddleware(AgentMiddleware[GraphMemoryState, Any, Any]):
         self._end_turn(state)
         try:
             if self._store:
-                conversation = self.conversation(runtime)
-                await conversation.astore(*_to_store(state["messages"], runtime, conversation.session_id))
+                conversation, said = self.conversation(runtime), _said(state["messages"])
+                stored = await conversation.astored_keys()
+                await conversation.astore(*_to_store(said, stored, conversation.session_id), stored)
         except GraphMemError as error:
             return _unavailable("written", error)
         return None
@@ -329,30 +332,46 @@ def _with_messages(request: ModelRequest[Any], messages: Sequence[BaseMessage]) 
     return request.override(system_message=system, messages=cast("list[AnyMessage]", others))
 
 
+def _said(messages: Iterable[BaseMessage]) -> list[BaseMessage]:
+    return [message for message in messages if not isinstance(message, SystemMessage) and not _is_made(message)]
+
+
 def _to_store(
-    messages: Sequence[AnyMessage], runtime: Runtime[Any], session_id: str | None
+    said: Sequence[BaseMessage], stored: Sequence[str], session_id: str | None
 ) -> tuple[list[BaseMessage], list[str | None]]:
     """Return the messages of a conversation to store, and their keys."""
-    said = _without_retries([m for m in messages if not isinstance(m, SystemMessage) and not _is_made(m)])
-    info = runtime.execution_info
-    if info is not None and info.thread_id is not None:  # kept by a checkpointer, with their ids
-        return said, [message.id for message in said]
-    if session_id is not None:
-        return said, list[str | None](content_keys(said))
+    if session_id is not None and _has_checkpointer():
+        kept = _without_retries(said, stored)
+        return kept, [message.id for message in kept]
     begin = max((place for place, message in enumerate(said) if _is_of_user(message)), default=0)
-    return said[begin:], [message.id for message in said[begin:]]
+    if session_id is None:
+        return list(said[begin:]), [message.id for message in said[begin:]]
+    while begin > 0 and _is_of_user(said[begin - 1]):
+        begin -= 1
+    history, turn = _without_retries(said[:begin], stored), _without_retries(said[begin:], stored)
+    return [*history, *turn], list[str | None](turn_keys(history, turn, stored))
 
 
-def _without_retries(messages: Iterable[BaseMessage]) -> list[BaseMessage]:
-    """Return messages without repetitions of a user message that wasn't answered yet, as a retried run adds them."""
+def _has_checkpointer() -> bool:
+    """Return whether the messages of a run have lasting ids; a thread id alone doesn't say so."""
+    return get_config().get("configurable", {}).get("__pregel_checkpointer") is not None
+
+
+def _without_retries(messages: Sequence[BaseMessage], stored: Iterable[str]) -> list[BaseMessage]:
+    """Return messages without repetitions of a user message that wasn't answered yet, as a retried run adds them.
+
+    The last stored message is the end of a turn, which may be the result of a tool.
+    """
     kept: list[BaseMessage] = []
     waiting: list[Any] = []
+    known = set(stored)
+    last = next((message for message in reversed(messages) if message.id in known), None)
     for message in messages:
         if _is_of_user(message):
             if message.content in waiting:
                 continue
             waiting.append(message.content)
-        elif isinstance(message, AIMessage) and not message.tool_calls:
+        elif message is last or (isinstance(message, AIMessage) and not message.tool_calls):
             waiting.clear()
         kept.append(message)
     return kept

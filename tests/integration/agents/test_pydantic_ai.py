@@ -93,6 +93,17 @@ def test_messages_are_stored_once_with_calls_and_speakers(memory: GraphMemory) -
     ]
 
 
+@pytest.mark.parametrize("passed", [0, 2, 3, 100])
+def test_any_part_of_the_history_may_be_passed(memory: GraphMemory, passed: int) -> None:
+    agent, mine = Agent(TestModel(custom_output_text="ok")), GraphMemoryCapability(memory, "t")
+    said = ["Good morning.", "Book Oslo.", "Good morning.", "Good morning.", "Book Rome."]
+    history: list[ModelMessage] = []
+    for text in said:
+        part = history[len(history) - passed :] if passed < len(history) else history
+        history += agent.run_sync(text, capabilities=[mine], message_history=part).new_messages()
+    assert [episode.text for episode in memory.session("t")] == [words for text in said for words in (text, "ok")]
+
+
 def test_conversations_at_once_stay_in_their_scopes(memory: GraphMemory) -> None:
     script = Script()
     agent = Agent(script.model)

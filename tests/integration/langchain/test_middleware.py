@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 from langchain.agents import create_agent  # pyright: ignore[reportUnknownVariableType]
 from langchain.agents.middleware import AgentMiddleware, SummarizationMiddleware
+from langchain.agents.structured_output import ToolStrategy
 from langchain_core.callbacks import CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
@@ -19,7 +21,7 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph  # pyright: ignore[reportMissingTypeStubs]
 from langgraph.types import Command, interrupt
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from graphmem import BackendUnavailable, GraphMemory, InvalidInput, Turn
 from graphmem.adapters.langchain import GraphMemoryContext, GraphMemoryMiddleware, recall_node, remember_node
@@ -193,6 +195,44 @@ def test_a_run_that_failed_and_is_retried_stores_once(memory: GraphMemory) -> No
     assert [text for role, text in said if role == "user"] == ["Is it warm?"]
 
 
+class City(BaseModel):
+    """A city."""
+
+    name: str
+
+
+@tool(return_direct=True)
+def timetable(city: str) -> str:
+    """Show a timetable."""
+    return f"Trains to {city}"
+
+
+@pytest.mark.parametrize("name", ["City", "timetable"])
+def test_a_turn_that_ends_with_the_result_of_a_tool_is_answered(memory: GraphMemory, name: str) -> None:
+    arguments = {"name": "Oslo"} if name == "City" else {"city": "Oslo"}
+    calls = [AIMessage("", tool_calls=[{"name": name, "args": arguments, "id": f"c{n}"}]) for n in range(3)]
+    running: Any = create_agent(
+        Scripted(answers=calls),
+        tools=[timetable],
+        response_format=ToolStrategy(City) if name == "City" else None,
+        middleware=[GraphMemoryMiddleware(memory)],
+        checkpointer=InMemorySaver(),
+    )
+    for _ in range(3):
+        running.invoke(user("Which city today?"), thread("t"), context=MAYA)
+    said = [text for role, text in stored(memory, "t") if role == "user"]
+    assert said == ["Which city today?"] * 3
+
+
+def test_a_run_that_failed_after_a_tool_and_is_sent_again_stores_its_question_once(memory: GraphMemory) -> None:
+    running = agent(memory, Scripted(answers=[call("weather"), TimeoutError("model"), "Warm.", "Bye."]))
+    with pytest.raises(TimeoutError):
+        running.invoke(user("Is it warm?"), thread("t"), context=MAYA)
+    for text in ("Is it warm?", "Thanks."):
+        running.invoke(user(text), thread("t"), context=MAYA)
+    assert [text for role, text in stored(memory, "t") if role == "user"] == ["Is it warm?", "Thanks."]
+
+
 def test_storing_again_after_a_crash_stores_nothing_twice(memory: GraphMemory, monkeypatch: pytest.MonkeyPatch) -> None:
     running, remember, calls = agent(memory, Scripted()), GraphMemory.remember, [0]
 
@@ -210,15 +250,45 @@ def test_storing_again_after_a_crash_stores_nothing_twice(memory: GraphMemory, m
     assert [text for _, text in stored(memory, "t")] == ["One", "Answer 1.", "Two", "Answer 2."]
 
 
-def test_without_a_checkpointer_a_growing_list_is_stored_once(memory: GraphMemory) -> None:
-    running = agent(memory, Scripted(), saved=False)
-    context = GraphMemoryContext(user_id="maya", session_id="s")
+@pytest.mark.parametrize("named_by", ["context", "thread"])
+@pytest.mark.parametrize("passed", [1, 2, 3, 100])
+def test_without_a_checkpointer_any_part_of_the_history_may_be_passed(
+    memory: GraphMemory, named_by: str, passed: int
+) -> None:
+    running = agent(memory, Scripted(answers=["ok"] * 6), saved=False)
+    session = {"context": GraphMemoryContext(user_id="maya", session_id="s")}
+    if named_by == "thread":
+        session = {"config": thread("s"), "context": MAYA}
     said: list[Any] = []
-    for text in ("Yes.", "Yes.", "No."):
+    for text in ("Yes.", "Book it.", "Yes.", "Yes.", "I moved to Lisbon."):
         said.append({"role": "user", "content": text})
-        done = running.invoke({"messages": said}, context=context)
+        done = running.invoke({"messages": said[-passed:]}, **session)
         said.append({"role": "assistant", "content": done["messages"][-1].content})
     assert [text for _, text in stored(memory, "s")] == [m["content"] for m in said]
+
+
+def test_without_a_checkpointer_a_repeated_run_stores_its_question_once(memory: GraphMemory) -> None:
+    running = agent(memory, Scripted(), saved=False)
+    talk = [{"role": "user", "content": "Hi."}]
+    done = running.invoke({"messages": talk}, thread("t"), context=MAYA)
+    talk += [{"role": "assistant", "content": done["messages"][-1].content}, {"role": "user", "content": "Is it warm?"}]
+    for _ in range(2):
+        running.invoke({"messages": talk}, thread("t"), context=MAYA)
+    assert [text for _, text in stored(memory, "t")] == ["Hi.", "Answer 1.", "Is it warm?", "Answer 2.", "Answer 3."]
+
+
+def test_without_a_checkpointer_messages_with_different_images_are_different(memory: GraphMemory) -> None:
+    running = agent(memory, Scripted(answers=["Nice."] * 2), saved=False)
+    context = GraphMemoryContext(user_id="maya", session_id="s")
+    said: list[Any] = []
+    for name in ("rex", "luna"):
+        image = {"type": "image_url", "image_url": {"url": f"https://example.org/{name}.png"}}
+        said.append({"role": "user", "content": [{"type": "text", "text": "Look!"}, image]})
+    running.invoke({"messages": said[:1]}, context=context)
+    talk = [said[1], {"role": "assistant", "content": "Nice."}, {"role": "user", "content": "Who is older?"}]
+    running.invoke({"messages": talk}, context=context)
+    shown = [part.url for episode in memory.in_scope("users/maya").session("s") for part in episode.attachments]
+    assert shown == ["https://example.org/rex.png", "https://example.org/luna.png"]
 
 
 def test_without_a_session_the_current_turn_is_stored(memory: GraphMemory) -> None:
@@ -367,7 +437,8 @@ class Recalling(MessagesState):
 
 
 @pytest.mark.parametrize("run", ["invoke", "ainvoke"])
-def test_nodes_in_a_bare_graph(memory: GraphMemory, run: str) -> None:
+@pytest.mark.parametrize("saved", [True, False])
+def test_nodes_in_a_bare_graph(memory: GraphMemory, run: str, saved: bool) -> None:
     model = Scripted()
 
     def answer(state: Recalling) -> dict[str, Any]:
@@ -376,10 +447,12 @@ def test_nodes_in_a_bare_graph(memory: GraphMemory, run: str) -> None:
     graph: Any = StateGraph(Recalling, context_schema=GraphMemoryContext)
     graph.add_node("recall", recall_node(memory))
     graph.add_node("answer", answer)
+    graph.add_node("early", remember_node(memory))
     graph.add_node("remember", remember_node(memory, assistant="Helper"))
-    for one, other in ((START, "recall"), ("recall", "answer"), ("answer", "remember"), ("remember", END)):
+    steps = [START, "recall", "early", "answer", "remember", END]
+    for one, other in pairwise(steps):
         graph.add_edge(one, other)
-    compiled = graph.compile(checkpointer=InMemorySaver())
+    compiled = graph.compile(checkpointer=InMemorySaver() if saved else None)
     for text in ("Where did I move?", "Thanks."):
         if run == "invoke":
             compiled.invoke(user(text), thread("t"), context=MAYA)
