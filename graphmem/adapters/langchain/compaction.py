@@ -112,7 +112,7 @@ class GraphMemoryCompactor:
         current = self._shortened(parts.current, left)
         left -= self.cost(current)
         groups = _groups(parts.earlier)
-        recent = self._last(groups, min(left, int(self._shares.recent * whole)))
+        recent = _from_user(self._last(groups, min(left, int(self._shares.recent * whole))))
         kept = {str(message.text) for group in (*recent, current) for message in group}
         room = left - self.cost(_joined(recent))
         digest = material.digest(
@@ -121,8 +121,8 @@ class GraphMemoryCompactor:
         if digest:
             room -= self._count(digest)
         older = groups[: len(groups) - len(recent)]
-        recent = [*self._last(older, room), *recent]
-        return [*_system(parts.system, digest), *_from_user(_joined(recent)), *current]
+        recent = _from_user([*self._last(older, room), *recent])
+        return [*_system(parts.system, digest), *_joined(recent), *current]
 
     def _last(self, groups: Sequence[list[BaseMessage]], room: int) -> list[list[BaseMessage]]:
         """Return the last groups that fit."""
@@ -169,7 +169,7 @@ class _Parts:
 
     @property
     def messages(self) -> list[BaseMessage]:
-        return [*self.system, *_from_user([*self.earlier, *self.current])]
+        return [*self.system, *_joined(_from_user(_groups(self.earlier))), *self.current]
 
     @property
     def question(self) -> str:
@@ -191,10 +191,10 @@ def _joined(groups: Sequence[Sequence[BaseMessage]]) -> list[BaseMessage]:
     return [message for group in groups for message in group]
 
 
-def _from_user(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Return messages from the first one of the user, if there is one."""
-    begin = next((place for place, message in enumerate(messages) if isinstance(message, HumanMessage)), 0)
-    return list(messages[begin:])
+def _from_user(groups: Sequence[list[BaseMessage]]) -> list[list[BaseMessage]]:
+    """Return groups from the first message of the user; none without one."""
+    begin = next((place for place, group in enumerate(groups) if isinstance(group[0], HumanMessage)), len(groups))
+    return list(groups[begin:])
 
 
 def _system(messages: Sequence[BaseMessage], digest: str) -> list[BaseMessage]:

@@ -53,8 +53,8 @@ def problems(messages: Sequence[BaseMessage]) -> list[str]:
     said = [m for m in messages if not isinstance(m, SystemMessage)]
     if messages[: len(messages) - len(said)] != [m for m in messages if isinstance(m, SystemMessage)]:
         found.append("a system message isn't at the beginning")
-    if said and isinstance(said[0], ToolMessage):
-        found.append("begins with a tool result")
+    if said and not isinstance(said[0], HumanMessage):
+        found.append(f"begins with a message of type {said[0].type}")
     open_calls: set[str | None] = set()
     for message in said:
         if isinstance(message, ToolMessage):
@@ -123,6 +123,13 @@ def test_flagged_text_is_not_quoted(memory: GraphMemory) -> None:
 def test_a_list_that_begins_with_a_tool_result_is_repaired(memory: GraphMemory) -> None:
     said: list[BaseMessage] = [ToolMessage("20", tool_call_id="c0"), AIMessage("Warm."), HumanMessage("Thanks.")]
     assert [m.type for m in GraphMemoryCompactor(memory).compact(said, 4000)] == ["human"]
+
+
+@pytest.mark.parametrize("tool", [False, True])
+def test_an_answer_without_its_question_is_left_out(memory: GraphMemory, tool: bool) -> None:
+    between: list[BaseMessage] = [call("c1"), ToolMessage("20", tool_call_id="c1")] if tool else []
+    said = [SystemMessage("Be brief."), HumanMessage("word " * 3000), *between, AIMessage("Noted."), QUESTION]
+    assert GraphMemoryCompactor(memory).compact(said, 400) == [said[0], QUESTION]
 
 
 def test_every_list_is_in_an_order_that_models_accept(memory: GraphMemory) -> None:
