@@ -29,6 +29,9 @@ from graphmem.messages import (
 )
 from graphmem.models import Episode
 
+_CALLS = ("tool_use", "function_call", "custom_tool_call", "tool_call", "invalid_tool_call")  # parts of a content
+_GIVEN_CALLS = ("tool_calls", "function_call")  # as OpenAI gave them, in additional arguments
+
 
 class GraphMemoryChatMessageHistory(BaseChatMessageHistory):
     """Chat history of a session, stored as turns of a memory that are searchable and from which facts are extracted.
@@ -162,9 +165,22 @@ def in_valid_order(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
 
 
 def _only_answered(message: AIMessage, found: Mapping[str | None, ToolMessage]) -> AIMessage | None:
-    """Return a message with only its answered calls, or None if nothing is left of it."""
+    """Return a message with only its answered calls, or None if it has neither such a call nor text.
+
+    Providers also send the calls that they find in its content and its additional arguments.
+    """
     calls = [call for call in message.tool_calls if call["id"] in found]
     invalid = [call for call in message.invalid_tool_calls if call["id"] in found]
-    if not calls and not invalid and not message.content:
-        return None
-    return message.model_copy(update={"tool_calls": calls, "invalid_tool_calls": invalid})
+    if len(calls) + len(invalid) == len(message.tool_calls) + len(message.invalid_tool_calls):
+        return message
+    content = message.content
+    if not isinstance(content, str):
+        content = [part for part in content if isinstance(part, str) or not _is_open_call(part, found)]
+    others = {name: each for name, each in message.additional_kwargs.items() if name not in _GIVEN_CALLS}
+    fields = {"content": content, "additional_kwargs": others, "tool_calls": calls, "invalid_tool_calls": invalid}
+    left = message.model_copy(update=fields)
+    return left if calls or invalid or str(left.text).strip() else None
+
+
+def _is_open_call(part: Mapping[Any, Any], found: Mapping[str | None, ToolMessage]) -> bool:
+    return part.get("type") in _CALLS and (part.get("call_id") or part.get("id")) not in found

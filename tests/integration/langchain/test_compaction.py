@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -10,7 +11,9 @@ from typing import Any
 
 import pytest
 from langchain.agents import create_agent  # pyright: ignore[reportUnknownVariableType]
+from langchain_anthropic import ChatAnthropic
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
 
 from graphmem import BackendUnavailable, GraphMemory, InvalidInput
@@ -130,6 +133,37 @@ def test_an_answer_without_its_question_is_left_out(memory: GraphMemory, tool: b
     between: list[BaseMessage] = [call("c1"), ToolMessage("20", tool_call_id="c1")] if tool else []
     said = [SystemMessage("Be brief."), HumanMessage("word " * 3000), *between, AIMessage("Noted."), QUESTION]
     assert GraphMemoryCompactor(memory).compact(said, 400) == [said[0], QUESTION]
+
+
+ANTHROPIC = {"type": "tool_use", "id": "c1", "name": "weather", "input": {}}
+RESPONSES = {"type": "function_call", "id": "fc1", "call_id": "c1", "name": "weather", "arguments": "{}"}
+STANDARD = {"type": "tool_call", "id": "c1", "name": "weather", "args": {}}
+OPENAI = {"tool_calls": [{"type": "function", "id": "c1", "function": {"name": "weather", "arguments": "{}"}}]}
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "openai", "responses"])
+@pytest.mark.parametrize("text", ["", "I look."])
+@pytest.mark.parametrize("form", ["anthropic", "responses", "standard", "openai"])
+def test_a_call_without_a_result_is_sent_in_no_form(memory: GraphMemory, provider: str, text: str, form: str) -> None:
+    parts: Any = {"anthropic": [ANTHROPIC], "responses": [RESPONSES], "standard": [STANDARD], "openai": []}[form]
+    calls: Any = [{"name": "weather", "args": {}, "id": "c1"}, {"name": "weather", "args": {}, "id": "c2"}]
+    content: Any = [*([{"type": "text", "text": text}] if text else []), *parts]
+    more = OPENAI if form == "openai" else {}
+    interrupted = AIMessage(content or "", tool_calls=calls[:1], additional_kwargs=more)
+    half = AIMessage([*content, {**ANTHROPIC, "id": "c2"}], tool_calls=calls, additional_kwargs=more)
+    result = ToolMessage("20", tool_call_id="c2")
+    said = [HumanMessage("Is it warm?"), interrupted, HumanMessage("Hello?"), half, result, QUESTION]
+    done = GraphMemoryCompactor(memory).compact(said, 4000)
+    key: Any = "none"
+    models: dict[str, Any] = {
+        "anthropic": lambda: ChatAnthropic(model_name="m", api_key=key, timeout=1, stop=None),
+        "openai": lambda: ChatOpenAI(model="m", api_key=key, use_responses_api=False),
+        "responses": lambda: ChatOpenAI(model="m", api_key=key, use_responses_api=True),
+    }
+    sent = json.dumps(models[provider]()._get_request_payload(done))
+    assert '"c1"' not in sent
+    assert sent.count('"c2"') == 2
+    assert len(done) == (6 if text else 5)
 
 
 def test_every_list_is_in_an_order_that_models_accept(memory: GraphMemory) -> None:
