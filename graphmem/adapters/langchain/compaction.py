@@ -62,22 +62,26 @@ class GraphMemoryCompactor:
         self._one_turn = one_turn
         self._material: Material | None = None
 
-    def compact(self, messages: Sequence[BaseMessage], budget_tokens: int) -> list[BaseMessage]:
+    def compact(
+        self, messages: Sequence[BaseMessage], budget_tokens: int, *, always: bool = False
+    ) -> list[BaseMessage]:
         """Return messages in place of a conversation that have at most `budget_tokens` tokens.
 
-        A conversation that fits is returned as it is, except for its order.
+        A conversation that fits is returned as it is, except for its order; with `always`, it gets a digest, too.
         """
         parts = self._parts(messages, budget_tokens)
-        if self.cost(parts.messages) <= budget_tokens:
+        if not always and self.cost(parts.messages) <= budget_tokens:
             return parts.messages
         if (material := self._known(parts.question)) is None:
             material = Material.read(self._conversation, parts.question, budget_tokens)
         return self._compacted(parts, self._keep(material), budget_tokens)
 
-    async def acompact(self, messages: Sequence[BaseMessage], budget_tokens: int) -> list[BaseMessage]:
+    async def acompact(
+        self, messages: Sequence[BaseMessage], budget_tokens: int, *, always: bool = False
+    ) -> list[BaseMessage]:
         """`compact` for async code."""
         parts = self._parts(messages, budget_tokens)
-        if self.cost(parts.messages) <= budget_tokens:
+        if not always and self.cost(parts.messages) <= budget_tokens:
             return parts.messages
         if (material := self._known(parts.question)) is None:
             material = await Material.aread(self._conversation, parts.question, budget_tokens)

@@ -98,8 +98,8 @@ class GraphMemoryMiddleware(AgentMiddleware[GraphMemoryState, Any, Any]):
     budget_tokens, count_tokens
         As in `GraphMemory.context`.
     compact_to_tokens
-        If the messages and the context have more tokens than this, the model gets them as `GraphMemoryCompactor`
-        compacts them. The state keeps all messages.
+        If the messages and the context have more tokens than this, the model gets what `GraphMemoryCompactor` makes of
+        the messages, with a digest in place of the context. The state keeps all messages.
     require_scope
         Whether a run is refused whose context has neither `user_id` nor `scope`.
     store
@@ -160,7 +160,7 @@ class GraphMemoryMiddleware(AgentMiddleware[GraphMemoryState, Any, Any]):
         prepared = _with_context(request, current)
         if (compactor := self._compactor(prepared, current)) is not None:
             try:
-                messages = compactor.compact(_all_messages(request), self._compact_to or 0)
+                messages = compactor.compact(_all_messages(request), self._compact_to or 0, always=True)
             except GraphMemError as error:
                 update |= _unavailable("read", error)
                 messages = compactor.without_memory(_all_messages(request), self._compact_to or 0)
@@ -178,7 +178,7 @@ class GraphMemoryMiddleware(AgentMiddleware[GraphMemoryState, Any, Any]):
         prepared = _with_context(request, current)
         if (compactor := self._compactor(prepared, current)) is not None:
             try:
-                messages = await compactor.acompact(_all_messages(request), self._compact_to or 0)
+                messages = await compactor.acompact(_all_messages(request), self._compact_to or 0, always=True)
             except GraphMemError as error:
                 update |= _unavailable("read", error)
                 messages = compactor.without_memory(_all_messages(request), self._compact_to or 0)

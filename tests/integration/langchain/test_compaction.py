@@ -135,10 +135,18 @@ def test_an_answer_without_its_question_is_left_out(memory: GraphMemory, tool: b
     assert GraphMemoryCompactor(memory).compact(said, 400) == [said[0], QUESTION]
 
 
-ANTHROPIC = {"type": "tool_use", "id": "c1", "name": "weather", "input": {}}
-RESPONSES = {"type": "function_call", "id": "fc1", "call_id": "c1", "name": "weather", "arguments": "{}"}
-STANDARD = {"type": "tool_call", "id": "c1", "name": "weather", "args": {}}
-OPENAI = {"tool_calls": [{"type": "function", "id": "c1", "function": {"name": "weather", "arguments": "{}"}}]}
+ANTHROPIC: dict[str, Any] = {"type": "tool_use", "id": "c1", "name": "weather", "input": {}}
+RESPONSES: dict[str, Any] = {
+    "type": "function_call",
+    "id": "fc1",
+    "call_id": "c1",
+    "name": "weather",
+    "arguments": "{}",
+}
+STANDARD: dict[str, Any] = {"type": "tool_call", "id": "c1", "name": "weather", "args": {}}
+OPENAI: dict[str, Any] = {
+    "tool_calls": [{"type": "function", "id": "c1", "function": {"name": "weather", "arguments": "{}"}}]
+}
 
 
 @pytest.mark.parametrize("provider", ["anthropic", "openai", "responses"])
@@ -306,3 +314,23 @@ def test_middleware_compacts_what_the_model_gets_and_keeps_the_state(
     assert (done["memory_unavailable"] is None) is not away
     assert asked[-1].text == QUESTION.text
     assert problems(asked) == []
+
+
+@pytest.mark.parametrize("run", ["invoke", "ainvoke"])
+def test_the_model_gets_context_or_digest_at_every_limit(memory: GraphMemory, run: str) -> None:
+    memory.remember("Nate played chess in Porto.", session_id="other")
+    for number in range(8):
+        memory.remember(f"Nate played chess against {number} men of the club of the town.", session_id="other")
+    said = long_talk()[2:12]
+    cost = GraphMemoryCompactor(memory).cost
+    base = cost([*said[1:], QUESTION])
+    whole = base + cost([SystemMessage(Conversation(memory).context(QUESTION.text))])
+    assert whole - base > 200
+    for limit in range(base - 30, whole + 60, 30):
+        model = Scripted()
+        middleware = GraphMemoryMiddleware(memory, compact_to_tokens=limit, store=False)
+        running: Any = create_agent(model, middleware=[middleware])  # pyright: ignore[reportUnknownVariableType]
+        inputs = {"messages": [*said[1:], QUESTION]}
+        _ = running.invoke(inputs) if run == "invoke" else asyncio.run(running.ainvoke(inputs))
+        assert "Nate played chess in Porto." in model.system(), limit - base
+        assert cost(model.asked[0]) <= limit
