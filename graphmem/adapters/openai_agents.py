@@ -12,7 +12,7 @@ from graphmem.errors import InvalidInput, MissingExtra, NotFound
 from graphmem.inputs import to_limit
 from graphmem.memory import GraphMemory
 from graphmem.messages import NO_TEXT, digest, is_message
-from graphmem.models import Episode
+from graphmem.models import Episode, new_id
 
 try:
     from agents import FunctionTool, TResponseInputItem, function_tool
@@ -72,24 +72,26 @@ class GraphMemorySession(SessionABC):
         """Store items durably; extraction runs in the background.
 
         Left out are messages of the user with which the session ends, if they wait for an answer: a run that failed and
-        is tried again adds them again. So are calls and results of tools that are stored already.
+        is tried again adds them again. So are calls and results of tools that are stored since the last message of the
+        user; later, a provider may give their ids again.
         """
         given = [cast("dict[str, Any]", item) for item in items]
-        new = given[await self._unanswered(given) :]
-        await self._conversation.astore([_message(item) for item in new], [_key(item) for item in new])
+        stored = await self._memory.asession(self.session_id, limit=_COMPARED)
+        new = given[_unanswered(given, stored) :]
+        known = set[str]() if any(map(_is_input, new)) else self._since_input(stored)
+        new = [item for item in new if _key(item) not in known]
+        keys = [key and f"{key}:{new_id()}" for key in map(_key, new)]
+        await self._conversation.astore([_message(item) for item in new], keys, ())
 
-    async def _unanswered(self, given: Sequence[dict[str, Any]]) -> int:
-        """Return how many of the first items are messages of the user that wait for an answer in the session."""
-        if not given or not _is_input(given[0]):
-            return 0
-        waiting: list[dict[str, Any]] = []
-        for episode in await self._memory.asession(self.session_id, limit=_COMPARED):
+    def _since_input(self, stored: Sequence[Episode]) -> set[str]:
+        """Return the keys of stored items since the last message of the user."""
+        keys = set[str]()
+        for episode in stored:
             if (item := _item(episode)) is not None and _is_input(item):
-                waiting.append(item)
-            elif item is not None and item.get("role") == "assistant":
-                waiting.clear()
-        most = min(len(given), len(waiting))
-        return next((n for n in range(most, 0, -1) if given[:n] == waiting[-n:]), 0)
+                keys.clear()
+            elif key := self._conversation.key_of(episode):
+                keys.add(key.rpartition(":")[0])
+        return keys
 
     async def pop_item(self) -> TResponseInputItem | None:
         """Erase the last item and return it."""
@@ -113,6 +115,18 @@ def memory_tools(
         function_tool(notes.manage_memory, name_override="manage_memory", description_override=MANAGE),
         function_tool(notes.search_memory, name_override="search_memory", description_override=SEARCH),
     ]
+
+
+def _unanswered(given: Sequence[dict[str, Any]], stored: Sequence[Episode]) -> int:
+    """Return how many of the first items are messages of the user that wait for an answer in the session."""
+    waiting: list[dict[str, Any]] = []
+    for episode in stored:
+        if (item := _item(episode)) is not None and _is_input(item):
+            waiting.append(item)
+        elif item is not None and item.get("role") == "assistant":
+            waiting.clear()
+    most = min(len(given), len(waiting))
+    return next((n for n in range(most, 0, -1) if given[:n] == waiting[-n:]), 0)
 
 
 def _message(item: dict[str, Any]) -> dict[str, Any]:

@@ -170,6 +170,23 @@ def test_only_unanswered_messages_and_identified_items_are_left_out(memory: Grap
     assert asyncio.run(use([output], [answer], [answer])) == [*stored, answer, answer]
 
 
+def test_ids_of_calls_that_a_provider_gives_again_are_kept_in_each_turn(memory: GraphMemory) -> None:
+    turn: list[Any] = [
+        {"role": "user", "content": "Is it warm?"},
+        {"type": "function_call", "call_id": "call_0", "name": "weather", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "call_0", "output": "20"},
+        {"role": "assistant", "content": "Yes."},
+    ]
+    session = GraphMemorySession(memory, "t")
+
+    async def use() -> list[Any]:
+        for batch in (turn[:1], turn[1:], turn[:1], turn[1:3], turn[1:], turn):
+            await session.add_items(batch)
+        return [*await session.get_items()]
+
+    assert asyncio.run(use()) == turn * 3
+
+
 def test_an_agent_uses_the_tools(memory: GraphMemory) -> None:
     memory.remember("Nate plays chess in Porto.")
     model = Scripted(
