@@ -53,7 +53,8 @@ def log_or_raise(operation: Literal["read", "written"], error: GraphMemError) ->
 def as_data(context: str) -> str:
     """Return a context between marks that say that it is data; "" if it is empty.
 
-    `GraphMemory.context` removes "<" and ">" from what it quotes, so that nothing in it can end the block.
+    `GraphMemory.context` removes "<", ">" and invisible characters from what it quotes, so that nothing in it can end
+    the block.
     """
     return f"{_BEFORE}\n<memories>\n{context}\n</memories>" if context else ""
 

@@ -13,6 +13,7 @@ from graphmem.search.passages import covered, passage, term_weights
 from graphmem.search.question import asks_for_order
 from graphmem.search.results import Found, is_grounded
 from graphmem.text import counted
+from graphmem.text.visible import visible
 from graphmem.text.words import split_words
 from graphmem.trust import Trust, is_trusted, trust_of
 
@@ -273,7 +274,7 @@ def render_community(community: FoundCommunity, most: int | None = None) -> str:
 def render_fact(fact: Fact) -> str:
     """Return a fact as one line: sentence, validity, certainty, origin, trust of its source unless trusted, confidence.
 
-    Newlines, "<" and ">" in it are removed.
+    Newlines, "<", ">", control and invisible characters in it are removed.
     """
     when = f"since {fact.valid_from:%Y-%m}"
     if fact.kind == "event":
@@ -310,5 +311,5 @@ def quotable_episodes(found: Sequence[Found], min_trust: Trust = "external") -> 
 
 
 def _on_one_line(text: str) -> str:
-    """Return a text on one line, without angle brackets."""
-    return _BREAKING.sub(lambda m: "" if m[0] in "<>" else " ", text).strip()
+    """Return a text on one line, without angle brackets and without control and invisible characters."""
+    return visible(_BREAKING.sub(lambda m: "" if m[0] in "<>" else " ", text)).strip()
