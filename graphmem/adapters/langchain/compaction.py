@@ -152,7 +152,7 @@ class GraphMemoryCompactor:
         return shortened
 
     def _cost_of_calls(self, message: BaseMessage) -> int:
-        calls = message.tool_calls if isinstance(message, AIMessage) else ()
+        calls = (*message.tool_calls, *message.invalid_tool_calls) if isinstance(message, AIMessage) else ()
         return sum(self._count(f"{call['name']} {json.dumps(call['args'], default=str)}") for call in calls)
 
 
@@ -202,8 +202,8 @@ def _from_user(groups: Sequence[list[BaseMessage]]) -> list[list[BaseMessage]]:
 
 
 def _system(messages: Sequence[BaseMessage], digest: str) -> list[BaseMessage]:
-    """Return the system prompt with a digest, in one message."""
-    if not digest:
+    """Return the system messages with a digest, in one message."""
+    if not digest and len(messages) < 2:
         return list(messages)
     blocks: list[Any] = [*(block for message in messages for block in message.content_blocks)]
-    return [SystemMessage([*blocks, {"type": "text", "text": digest}])]
+    return [SystemMessage([*blocks, *([{"type": "text", "text": digest}] if digest else [])])]

@@ -316,6 +316,15 @@ def test_middleware_compacts_what_the_model_gets_and_keeps_the_state(
     assert problems(asked) == []
 
 
+def test_notes_in_system_messages_stay_without_a_digest(memory: GraphMemory) -> None:
+    model = Scripted()
+    middleware = GraphMemoryMiddleware(memory, compact_to_tokens=500)
+    running: Any = create_agent(model, system_prompt="Be brief.", middleware=[middleware])  # pyright: ignore[reportUnknownVariableType]
+    running.invoke({"messages": [SystemMessage("The user is in a hurry."), *long_talk()[1:], QUESTION]})
+    assert "Be brief." in model.system()
+    assert "The user is in a hurry." in model.system()
+
+
 @pytest.mark.parametrize("run", ["invoke", "ainvoke"])
 def test_the_model_gets_context_or_digest_at_every_limit(memory: GraphMemory, run: str) -> None:
     memory.remember("Nate played chess in Porto.", session_id="other")
