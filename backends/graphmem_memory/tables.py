@@ -291,10 +291,10 @@ class Store:
         self.claims = Table[str, ClaimRow](self._journal, {"owner": lambda c: [c.owner]})
 
     def copy(self) -> Store:
-        """Return another store with the same rows."""
+        """Return another store with the same rows and mark."""
         copied = Store()
         with self.lock:
-            copied._position = self._position
+            copied._position, copied.move = self._position, self.move
             for name, table in vars(self).items():
                 if isinstance(table, Table):
                     vars(copied)[name].fill(table)

@@ -12,9 +12,9 @@ from typing import Any, TypeVar, cast
 from graphmem.errors import StoreMoved
 from graphmem.migrate.follower import Batch, Call, Follower
 from graphmem.migrate.states import Open, Route, Routes
-from graphmem.migrate.tokens import put_token, token_of
+from graphmem.migrate.tokens import next_token
 from graphmem.migrate.verify import Read
-from graphmem.models import Changes, Episode, Scope, new_id
+from graphmem.models import Changes, Episode, Scope
 from graphmem.protocols import GraphBackend
 
 T = TypeVar("T")
@@ -217,8 +217,8 @@ class DualWriteBackend:
             self._local.route, self._local.calls = route, calls
             try:
                 result = work()
-                if route.secondary is not None:
-                    batches[:] = _with_tokens(route.primary, calls)
+                if route.secondary is not None and route.move is not None:
+                    batches[:] = _with_tokens(route.primary, route.move.id, calls)
                 return result
             finally:
                 self._local.route = self._local.calls = None
@@ -308,14 +308,13 @@ class DualWriteBackend:
         self._routes.close()
 
 
-def _with_tokens(primary: GraphBackend, calls: Sequence[tuple[Scope, Call]]) -> list[Batch]:
+def _with_tokens(primary: GraphBackend, move_id: str, calls: Sequence[tuple[Scope, Call]]) -> list[Batch]:
     """Store new tokens in the scopes of the calls, and return their changes."""
     of_scope: dict[Scope, list[Call]] = {}
     for scope, call in calls:
         of_scope.setdefault(scope, []).append(call)
     batches: list[Batch] = []
     for scope, own in of_scope.items():
-        before, token = token_of(primary, scope), new_id()
-        put_token(primary, scope, token)
+        before, token = next_token(primary, scope, move_id)
         batches.append(Batch(scope, before, token, tuple(own)))
     return batches

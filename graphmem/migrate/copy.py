@@ -9,8 +9,8 @@ from typing import Any
 
 from graphmem.errors import Conflict, GraphMemError, InvalidInput
 from graphmem.migrate.rows import EPISODES, KINDS, PAGE, Key, Kind, patched
-from graphmem.migrate.tokens import JOB, SHADOW, is_usable, put_token, repair_token, token_of
-from graphmem.models import Changes, Episode, IndexEntry, IndexKind, Removal, Scope, new_id
+from graphmem.migrate.tokens import JOB, SHADOW, is_usable, new_token, put_token, repair_token, token_of
+from graphmem.models import Changes, Episode, IndexEntry, IndexKind, Removal, Scope
 from graphmem.protocols import GraphBackend
 
 _BATCH = 500  # rows in a transaction of the secondary
@@ -60,8 +60,8 @@ def repair(
         If one of the stores fails.
     """
     if not token_of(primary, scope):
-        primary.atomic(lambda: token_of(primary, scope) or put_token(primary, scope, new_id()))
-    mine = repair_token()
+        primary.atomic(lambda: token_of(primary, scope) or put_token(primary, scope, new_token(primary)))
+    mine = repair_token(secondary)
     put_token(secondary, scope, mine)
     try:
         if rate is not None:

@@ -167,7 +167,8 @@ class Follower:
             self._secondary = self._open()
         move: Move | None = self._secondary.read_move()
         self._secondary.adopt(move)
-        return self._secondary if move is not None and move.id == self._move_id and move.state != "moved" else None
+        follows = move is not None and move.id == self._move_id and move.state not in ("moved", "abandoned")
+        return self._secondary if follows else None
 
     def _follow_all(self, secondary: GraphBackend) -> None:
         """Apply changes until none wait, or they wait for a copy.

@@ -17,7 +17,17 @@ from graphmem.models import Move, MoveState
 from graphmem.protocols import GraphBackend
 
 Phase = Literal[
-    "idle", "starting", "copying", "cutting", "switching", "cut", "returning", "returned", "cleaning", "moved"
+    "idle",
+    "starting",
+    "copying",
+    "cutting",
+    "switching",
+    "cut",
+    "returning",
+    "returned",
+    "cleaning",
+    "moved",
+    "canceling",
 ]
 Command = Literal["copy", "cutover", "rollback", "cleanup", "cancel"]
 Side = Literal["source", "target"]
@@ -33,8 +43,9 @@ PHASES: dict[tuple[MoveState | None, MoveState | None], Phase] = {
     ("copying", "returning"): "returned",
     ("moved", "serving"): "cleaning",
     ("moved", None): "moved",
+    ("copying", None): "canceling",
 }
-"""Phase by the states of source and target; other pairs don't occur."""
+"""Phase by the states of source and target, where an abandoned target counts as None; other pairs don't occur."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +80,8 @@ STEPS: dict[tuple[Command, Phase], Step] = {
     ("rollback", "returned"): Step("target", "receiving"),
     ("cleanup", "cut"): Step("source", "moved"),
     ("cleanup", "cleaning"): Step("target", None),
-    ("cancel", "copying"): Step("source", None),
+    ("cancel", "copying"): Step("target", "abandoned"),
+    ("cancel", "canceling"): Step("source", None),
     ("cancel", "starting"): Step("target", "abandoned"),
 }
 """The step of a command in a phase."""
@@ -83,7 +95,7 @@ GOALS: dict[Command, Phase] = {
 }
 """Where a command ends; in phases without a step and other than this one it is refused."""
 
-SOURCE_SERVES: frozenset[Phase] = frozenset(("idle", "starting", "copying", "cutting", "returned"))
+SOURCE_SERVES: frozenset[Phase] = frozenset(("idle", "starting", "copying", "cutting", "returned", "canceling"))
 """Phases in which the source is the primary; in the others it is the target."""
 
 SOURCE_STATES: frozenset[MoveState] = frozenset(("copying", "cutting", "cut", "moved"))

@@ -2,7 +2,8 @@
 
 During a migration each write transaction of the primary stores a new token in every scope that it changes, in the same
 transaction. The secondary gets the changes with the token, and only if it has the one before. So the stores are equal
-in a scope exactly when their tokens are.
+in a scope exactly when their tokens are. A token belongs to one migration, whose id it begins with: writes outside of
+migrations have none, so that those of an earlier migration say nothing about the next.
 """
 
 from __future__ import annotations
@@ -19,8 +20,23 @@ _REPAIRING = "repairing "
 
 
 def token_of(store: GraphBackend, scope: Scope) -> str:
-    """Return the token of a scope; "" if it has none."""
-    return store.find_job_state(scope, JOB).cursor
+    """Return the token of a scope in the migration that the store takes part in; "" if it has none."""
+    move, token = store.read_move(), store.find_job_state(scope, JOB).cursor
+    return token if move is not None and _is_of(token, move.id) else ""
+
+
+def new_token(store: GraphBackend) -> str:
+    """Return a token of the migration that a store takes part in."""
+    return f"{_move_id(store)} {new_id()}"
+
+
+def _move_id(store: GraphBackend) -> str:
+    move = store.read_move()
+    return "" if move is None else move.id
+
+
+def _is_of(token: str, move_id: str) -> bool:
+    return token.startswith(f"{move_id} ")
 
 
 def token_state(token: str) -> JobState:
@@ -28,19 +44,26 @@ def token_state(token: str) -> JobState:
     return JobState(JOB, cursor=token)
 
 
+def next_token(store: GraphBackend, scope: Scope, move_id: str) -> tuple[str, str]:
+    """Store a new token of a scope in a migration; return the one before, "" if it had none, and the new one."""
+    before, token = store.find_job_state(scope, JOB).cursor, f"{move_id} {new_id()}"
+    put_token(store, scope, token)
+    return before if _is_of(before, move_id) else "", token
+
+
 def put_token(store: GraphBackend, scope: Scope, token: str) -> None:
     """Store the token of a scope."""
     store.write(scope, Changes(job_states=(token_state(token),)))
 
 
-def repair_token() -> str:
-    """Return a token of a scope that is being repaired."""
-    return _REPAIRING + new_id()
+def repair_token(store: GraphBackend) -> str:
+    """Return a token of a scope of a store that is being repaired."""
+    return f"{_move_id(store)} {_REPAIRING}{new_id()}"
 
 
 def is_usable(token: str) -> bool:
     """Return whether a token tells which write a store has; False before the copy of the scope is complete."""
-    return bool(token) and not token.startswith(_REPAIRING)
+    return bool(token) and _REPAIRING not in token
 
 
 def is_equal(primary: GraphBackend, secondary: GraphBackend, scope: Scope) -> bool:

@@ -277,6 +277,7 @@ class MoveTests(StoreTests):
         assert empty_store.read_move() is None
         assert empty_store.set_move(MOVE, replacing=None)
         assert empty_store.read_move() == MOVE
+        assert empty_store.snapshot(lambda store: store.read_move()) == MOVE
         assert empty_store.set_move(None, replacing=MOVE)
         assert empty_store.read_move() is None
 

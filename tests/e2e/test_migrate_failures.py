@@ -12,7 +12,7 @@ from moving import assert_equal, migration, opened
 
 from graphmem import BackendUnavailable, Conflict, InvalidInput, StoreFull, StoreMoved
 from graphmem.migrate.service import Migration
-from graphmem.models import Scope
+from graphmem.models import Move, Scope
 from graphmem.registry import open_backend
 from graphmem_sqlite import SQLiteBackend
 
@@ -87,6 +87,62 @@ def test_a_store_that_was_left_can_be_the_target_of_the_way_back(urls: tuple[str
             back.advance(command)
     with opened(urls[0], background=False) as memory:
         assert memory.stats().episodes == 1
+
+
+def test_a_copy_after_another_one_was_canceled_copies_what_was_written_meanwhile(urls: tuple[str, str]) -> None:
+    with opened(urls[0], background=False) as memory:
+        memory.add_facts([("Maya Chen", "lives in", "Lisbon"), ("Tom", "knows", "Ada")])
+    with closing(migration(*urls)) as moved:
+        moved.advance("copy")
+        moved.copy()
+        moved.advance("cancel")
+    with opened(urls[0], background=False) as memory:
+        memory.forget("Maya Chen")
+        memory.remember("Ada | knows | Charles")
+    with closing(migration(*urls)) as moved:
+        moved.advance("copy")
+        assert moved.status().behind == (str(Scope()),)
+        assert moved.advance("cutover") == "cut"
+        assert_equal(moved, Scope())
+    with opened(urls[1], background=False) as memory:
+        assert memory.stats().episodes == 2
+        assert "Maya Chen" not in {entity.name for entity in memory.entities()}
+
+
+def test_a_scope_that_was_emptied_before_the_end_of_a_migration_is_copied_by_the_next(urls: tuple[str, str]) -> None:
+    with closing(migration(*urls)) as moved:
+        moved.advance("copy")
+        with opened(urls[0], background=False) as memory:
+            memory.forget(episode=memory.remember("Ada | knows | Charles").episode_id)
+        moved.copy()
+        moved.advance("cancel")
+    with opened(urls[0], background=False) as memory, closing(migration(*urls)) as moved:
+        mark = moved.source.set_move
+
+        def late(move: Move | None, *, replacing: Move | None) -> bool:
+            if replacing is None:
+                memory.remember("Ada | knows | George")  # outside of a migration to the last
+            return mark(move, replacing=replacing)
+
+        moved.source.set_move = late  # type: ignore[method-assign]
+        moved.advance("copy")
+        moved.advance("cutover")
+    assert episodes(urls[1]) == 1
+
+
+def test_a_way_back_after_the_cleanup_brings_what_was_written_since(urls: tuple[str, str]) -> None:
+    with opened(urls[0], background=False) as memory:
+        memory.remember("Ada | knows | Charles")
+    for pair, copied in ((urls, 1), (urls[::-1], 1)):
+        with closing(migration(*pair)) as moved:
+            moved.advance("copy")
+            assert moved.copy() == copied
+            moved.advance("cutover")
+            assert_equal(moved, Scope())
+            moved.advance("cleanup")
+        with opened(pair[1], background=False) as memory:
+            memory.remember("Ada | knows | George")
+    assert episodes(urls[0]) == 3
 
 
 def test_a_command_that_does_not_fit_the_phase_is_refused(urls: tuple[str, str]) -> None:
