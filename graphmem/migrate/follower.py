@@ -6,7 +6,8 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, Literal
 
 from graphmem.background import BackgroundJob
@@ -31,6 +32,8 @@ _Followed = Literal["done", "waits for others", "waits for a copy"]
 Call = tuple[str, tuple[Any, ...], dict[str, Any]]
 """Name and arguments of a writing method."""
 
+_numbers = count(1)
+
 
 @dataclass(frozen=True, slots=True)
 class Batch:
@@ -44,12 +47,16 @@ class Batch:
         Its token before and after the transaction.
     calls
         The calls that changed it, in order.
+    number
+        Ascending in the order of the transactions of the scope in this process, if created in the transaction:
+        threads may put their batches in another order.
     """
 
     scope: Scope
     before: str
     token: str
     calls: Sequence[Call]
+    number: int = field(default_factory=lambda: next(_numbers))
 
 
 class _PromptJob(BackgroundJob):
@@ -191,7 +198,7 @@ class Follower:
     def _follow(self, secondary: GraphBackend, scope: Scope) -> _Followed:
         """Apply the changes of a scope that come next; repair it if they have been missing for too long."""
         with self._lock:
-            held = tuple(self._pending[scope])
+            held = sorted(self._pending[scope], key=lambda batch: batch.number)
         token = token_of(secondary, scope)
         if not is_usable(token):
             return "done" if not token and self._copied(secondary, scope, held) else "waits for a copy"
@@ -199,8 +206,8 @@ class Follower:
             try:
                 done = secondary.atomic(lambda: _apply(secondary, scope, held))
             except (Conflict, InvalidInput):
-                done = 0
-            if done:
+                done = None
+            if done is not None:
                 self._since.pop(scope, None)
                 self._drop(scope, done)
                 return "done"
@@ -208,7 +215,7 @@ class Follower:
         if self._now() - since < _PATIENCE:
             return "waits for others"
         if is_equal(self._primary, secondary, scope) or repair(self._primary, secondary, scope):
-            self._drop(scope, len(held))  # what was committed before the repair is part of it
+            self._drop(scope, held[-1])  # what was committed before the repair is part of it
         self._since.pop(scope)
         return "done"
 
@@ -221,33 +228,33 @@ class Follower:
             self._large.add(scope)  # left to the command
             return False
         if copied := repair(self._primary, secondary, scope):
-            self._drop(scope, len(held))
+            self._drop(scope, held[-1])
         return copied
 
-    def _drop(self, scope: Scope, count: int) -> None:
+    def _drop(self, scope: Scope, last: Batch) -> None:
+        """Drop a batch and those before it."""
         with self._lock:
-            held = self._pending[scope]
-            for _ in range(min(count, len(held))):
-                held.popleft()
-            if not held:
+            left = [batch for batch in self._pending[scope] if batch.number > last.number]
+            if left:
+                self._pending[scope] = deque(left, maxlen=_PENDING)
+            else:
                 del self._pending[scope]
 
 
-def _apply(secondary: GraphBackend, scope: Scope, held: Sequence[Batch]) -> int:
-    """Apply the changes that follow the token of a scope; return how many of them it has now."""
+def _apply(secondary: GraphBackend, scope: Scope, held: Sequence[Batch]) -> Batch | None:
+    """Apply the changes that follow the token of a scope; return the last that it has now, None if it isn't known."""
     token = token_of(secondary, scope)
     if not is_usable(token):  # a scope without a copy has none, and so has one that was never written
-        return 0
+        return None
     begin = next((at for at, batch in enumerate(held) if batch.before == token), None)
     if begin is None:
-        return next((at + 1 for at, batch in enumerate(held) if batch.token == token), 0)
-    done = begin
+        return next((batch for batch in held if batch.token == token), None)
+    done = held[begin]
     for batch in held[begin : begin + _AT_ONCE]:
         if batch.before != token:
             break
         for name, args, kwargs in batch.calls:
             getattr(secondary, name)(*args, **kwargs)
-        token = batch.token
-        done += 1
+        token, done = batch.token, batch
     put_token(secondary, scope, token)
     return done

@@ -256,6 +256,21 @@ def test_what_a_killed_process_left_out_is_repaired_by_the_next_that_writes(here
     other.close()
 
 
+def test_changes_that_threads_put_in_another_order_than_they_committed_them_are_applied(here: World) -> None:
+    follower = cast("Any", here.process)._follower
+    put, late = follower.put, list[Any]()
+    follower.put = late.append
+    put_entities(here.process, entity(8))
+    here.process.write(home(), Changes(removals=(Removal("entity", entity_id(8)),)))
+    put(late.pop())
+    assert follower._follow(follower._adopted(), home()) == "waits for others"
+    put(late.pop())
+    before = here.time.seconds
+    here.work()
+    assert (here.is_equal(), follower._pending) == (True, {})
+    assert here.time.seconds - before < 1.0  # nothing was repaired
+
+
 def test_processes_that_write_in_turn_apply_in_turn(here: World) -> None:
     other = here.opened()
     for n in range(3, 9):
