@@ -286,9 +286,7 @@ class DualWriteBackend:
             self.atomic(lambda: self._write([scope], ("write", (scope, Changes()), {})))
 
     def scrub(self) -> bool:
-        """Overwrite the remains of removed rows, in the secondary later."""
-        if self._follower is not None:
-            self._follower.scrub()
+        """Overwrite the remains of removed rows; the secondary is scrubbed once the removal has reached it."""
         return self._current().primary.scrub()
 
     def diagnose(self) -> list[tuple[str, bool, str]]:

@@ -10,7 +10,7 @@ from typing import Any
 from graphmem.errors import Conflict, GraphMemError, InvalidInput
 from graphmem.migrate.rows import EPISODES, KINDS, PAGE, Key, Kind, patched
 from graphmem.migrate.tokens import JOB, SHADOW, is_usable, new_token, put_token, repair_token, token_of
-from graphmem.models import Changes, Episode, IndexEntry, IndexKind, Removal, Scope
+from graphmem.models import FORGETTING, Changes, Episode, IndexEntry, IndexKind, Removal, Scope
 from graphmem.protocols import GraphBackend
 
 _BATCH = 500  # rows in a transaction of the secondary
@@ -109,14 +109,15 @@ class _Copy:
         )
         if held.keys() - jobs.keys():  # job states can't be removed: the scope was cleared
             secondary.clear(scope)
-            put_token(secondary, scope, self._mine)
+            put_token(secondary, scope, self._mine, erased=True)
             held = {}
         for kind in KINDS:
             self._remove(kind)
             self._put(kind)
         self._copy_index()
-        if changed := tuple(state for job, state in jobs.items() if held.get(job) != state):
-            self._write(Changes(job_states=changed))
+        changed = tuple(state for job, state in jobs.items() if held.get(job) != state)
+        if changed and not self._lenient:  # after all removals, of which that of an erasure tells
+            self._write(Changes(job_states=changed), erased=any(state.job == FORGETTING for state in changed))
 
     # Rows ---------------------------------------------------------------------------------------
 
@@ -134,7 +135,7 @@ class _Copy:
             if theirs is not None and (ours is None or (text(ours) != text(theirs) and first(ours, theirs)))
         )
         for batch in iter(lambda: tuple(islice(gone, _BATCH)), ()):
-            self._write(Changes(removals=batch))
+            self._write(Changes(removals=batch), erased=True)
 
     def _put(self, kind: Kind) -> None:
         text, read = kind.text, 0
@@ -182,7 +183,7 @@ class _Copy:
             there = _entries(primary, scope, page)
             gone = [entry for entry in page if (entry.kind, entry.key) not in there]
             if gone:
-                self._write(Changes(removals=tuple(Removal("index", e.key, e.kind) for e in gone)))
+                self._write(Changes(removals=tuple(Removal("index", e.key, e.kind) for e in gone)), erased=True)
         for page in primary.entry_pages(scope, chunk=_BATCH):
             there = _entries(secondary, scope, page)
             changed = [entry for entry in page if there.get((entry.kind, entry.key)) != _content(entry)]
@@ -192,8 +193,13 @@ class _Copy:
 
     # Writes -------------------------------------------------------------------------------------
 
-    def _write(self, changes: Changes) -> None:
-        self.apply(lambda: self._secondary.write(self._scope, changes))
+    def _write(self, changes: Changes, *, erased: bool = False) -> None:
+        def work() -> None:
+            self._secondary.write(self._scope, changes)
+            if erased:
+                put_token(self._secondary, self._scope, self._mine, erased=True)
+
+        self.apply(work)
 
     def apply(self, work: Callable[[], object]) -> None:
         """Run a write of the secondary in a transaction in which this repair is the last one that began."""

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from graphmem.background import BackgroundJob
 from graphmem.errors import Conflict, InvalidInput, StoreMoved
 from graphmem.migrate.copy import repair
-from graphmem.migrate.tokens import is_equal, is_usable, put_token, token_of
+from graphmem.migrate.tokens import is_equal, is_usable, put_token, scrub, token_of
 from graphmem.migrate.verify import Read, compare
 from graphmem.models import Move, Scope
 from graphmem.protocols import GraphBackend
@@ -104,7 +104,7 @@ class Follower:
         self._since: dict[Scope, float] = {}
         self._reads: deque[Read] = deque(maxlen=_READS)
         self._large: set[Scope] = set()
-        self._scrub = False
+        self._unscrubbed: set[Scope] = set()
         self._job = _PromptJob("graphmem-migrate", self.work)
 
     @property
@@ -124,11 +124,6 @@ class Follower:
         self._reads.append(read)
         self._job.wake()
 
-    def scrub(self) -> None:
-        """Have the remains of erased rows overwritten in the secondary too."""
-        self._scrub = True
-        self._job.wake()
-
     def stop(self) -> None:
         """Apply nothing more: another store has become the primary."""
         self._job.stop(0.0)
@@ -136,7 +131,7 @@ class Follower:
     def close(self, seconds: float) -> None:
         """Apply what waits, for at most some seconds, and close the secondary."""
         deadline = time.monotonic() + seconds
-        while (self._pending or self._reads or self._scrub) and self.error is None and time.monotonic() < deadline:
+        while (self._pending or self._reads or self._unscrubbed) and self.error is None and time.monotonic() < deadline:
             time.sleep(0.01)
         self._job.stop(seconds)
         if self._secondary is not None:
@@ -156,17 +151,18 @@ class Follower:
         if secondary is None:
             self._pending.clear()
             self._reads.clear()
+            self._unscrubbed.clear()
             return None
         try:
             self._follow_all(secondary)
             while self._reads:
                 compare(self._primary, secondary, self._reads.popleft())
-            if self._scrub and secondary.scrub():
-                self._scrub = False
+            if scrub(secondary, self._unscrubbed):
+                self._unscrubbed.clear()
         except StoreMoved:
             secondary.adopt(secondary.read_move())
             return _POLL
-        return _POLL if self._pending or self._scrub else None
+        return _POLL if self._pending or self._unscrubbed else None
 
     def _adopted(self) -> GraphBackend | None:
         """Return the secondary under its present mark; None if it has left the migration."""
@@ -232,7 +228,8 @@ class Follower:
         return copied
 
     def _drop(self, scope: Scope, last: Batch) -> None:
-        """Drop a batch and those before it."""
+        """Drop a batch that the secondary has, and those before it."""
+        self._unscrubbed.add(scope)  # perhaps
         with self._lock:
             left = [batch for batch in self._pending[scope] if batch.number > last.number]
             if left:
@@ -249,12 +246,12 @@ def _apply(secondary: GraphBackend, scope: Scope, held: Sequence[Batch]) -> Batc
     begin = next((at for at, batch in enumerate(held) if batch.before == token), None)
     if begin is None:
         return next((batch for batch in held if batch.token == token), None)
-    done = held[begin]
+    done, erasure = held[begin], secondary.erasure_token(scope)
     for batch in held[begin : begin + _AT_ONCE]:
         if batch.before != token:
             break
         for name, args, kwargs in batch.calls:
             getattr(secondary, name)(*args, **kwargs)
         token, done = batch.token, batch
-    put_token(secondary, scope, token)
+    put_token(secondary, scope, token, erased=secondary.erasure_token(scope) != erasure)
     return done

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from graphmem.errors import Conflict, InvalidInput
@@ -21,7 +21,7 @@ from graphmem.migrate.states import (
     Step,
     plain_url,
 )
-from graphmem.migrate.tokens import SHADOW, is_equal, is_usable, token_of
+from graphmem.migrate.tokens import SHADOW, is_equal, is_usable, scrub, token_of
 from graphmem.migrate.verify import differences_of
 from graphmem.models import Model, Move, Scope, new_id, utc_now
 from graphmem.protocols import GraphBackend
@@ -164,11 +164,13 @@ class Migration:
         BackendUnavailable
             If a store fails; run the command again.
         """
+        repaired: list[Scope] = []
         for _ in range(_TRIES):
             phase, source, target = self._read()
             step = STEPS.get((command, phase))
             if step is None:
                 if phase == GOALS[command]:
+                    self._scrub(repaired)
                     return phase
                 raise Conflict(f"migrate {command}: not possible in phase {phase}")
             if phase == "idle" and target is None and self.target.scopes():
@@ -176,7 +178,7 @@ class Migration:
                     f"migrate: {self.target_url} isn't empty; its rows would be replaced: use another store"
                 )
             if step.when_equal:
-                self.settle()
+                repaired += self.settle()
             self._set(step, source, target)
         raise Conflict(f"migrate {command}: the marks are changed by another process at the same time; try again")
 
@@ -204,11 +206,17 @@ class Migration:
         It can be interrupted and repeated: rows that are there aren't written again.
         """
         primary, secondary = self.ends()
-        done = 0
-        for scope in self.scopes():
+        done, scopes = 0, self.scopes()
+        for scope in scopes:
             if not self._follows(primary, secondary, scope):
                 done += repair(primary, secondary, scope, rate=Rate(rows_per_second, self._sleep), on_rows=on_rows)
+        self._scrub(scopes)
         return done
+
+    def _scrub(self, emptied: Sequence[Scope]) -> None:
+        """Scrub the files of both stores after erasures, if the processes haven't; `scopes` lacks empty ones."""
+        for store in (self.source, self.target):
+            scrub(store, dict.fromkeys((*store.scopes(), *emptied)))
 
     def _follows(self, primary: GraphBackend, secondary: GraphBackend, scope: Scope) -> bool:
         """Return whether the secondary has all changes of a scope, or got some in the last seconds."""
@@ -221,12 +229,15 @@ class Migration:
             self._sleep(_LAG_STEP)
         return False
 
-    def settle(self) -> None:
-        """Repair until both stores are equal in all scopes; nobody writes to the primary meanwhile."""
+    def settle(self) -> list[Scope]:
+        """Repair until both stores are equal in all scopes, which are returned; nobody writes meanwhile."""
         primary, secondary = self.ends()
+        repaired: list[Scope] = []
         while behind := self._behind(primary, secondary):
             for scope in behind:
                 repair(primary, secondary, scope)
+            repaired += behind
+        return repaired
 
     def _behind(self, primary: GraphBackend, secondary: GraphBackend) -> list[Scope]:
         """Return the scopes that the processes don't bring up to date by themselves."""

@@ -4,11 +4,17 @@ During a migration each write transaction of the primary stores a new token in e
 transaction. The secondary gets the changes with the token, and only if it has the one before. So the stores are equal
 in a scope exactly when their tokens are. A token belongs to one migration, whose id it begins with: writes outside of
 migrations have none, so that those of an earlier migration say nothing about the next.
+
+In the secondary, `begun_at` of the job state is set from a transaction that removes what the primary has erased until
+the files are scrubbed.
 """
 
 from __future__ import annotations
 
-from graphmem.models import Changes, JobState, Scope, new_id
+from collections.abc import Iterable
+from dataclasses import replace
+
+from graphmem.models import Changes, JobState, Scope, new_id, utc_now
 from graphmem.protocols import GraphBackend
 
 JOB = "migrate"
@@ -39,21 +45,37 @@ def _is_of(token: str, move_id: str) -> bool:
     return token.startswith(f"{move_id} ")
 
 
-def token_state(token: str) -> JobState:
-    """Return the job state that holds a token."""
-    return JobState(JOB, cursor=token)
+def put_token(store: GraphBackend, scope: Scope, token: str, *, erased: bool = False) -> None:
+    """Store the token of a scope; `erased` has the files scrubbed later."""
+    state = store.find_job_state(scope, JOB)
+    _put(store, scope, replace(state, cursor=token, begun_at=utc_now() if erased else state.begun_at))
 
 
 def next_token(store: GraphBackend, scope: Scope, move_id: str) -> tuple[str, str]:
     """Store a new token of a scope in a migration; return the one before, "" if it had none, and the new one."""
-    before, token = store.find_job_state(scope, JOB).cursor, f"{move_id} {new_id()}"
-    put_token(store, scope, token)
-    return before if _is_of(before, move_id) else "", token
+    state = store.find_job_state(scope, JOB)
+    token = f"{move_id} {new_id()}"
+    _put(store, scope, replace(state, cursor=token))
+    return state.cursor if _is_of(state.cursor, move_id) else "", token
 
 
-def put_token(store: GraphBackend, scope: Scope, token: str) -> None:
-    """Store the token of a scope."""
-    store.write(scope, Changes(job_states=(token_state(token),)))
+def scrub(store: GraphBackend, scopes: Iterable[Scope]) -> bool:
+    """Scrub the files of a store if that is left to do in one of the scopes; return whether nothing is left."""
+    begun = {scope: at for scope in scopes if (at := store.find_job_state(scope, JOB).begun_at) is not None}
+    if begun and not store.scrub():
+        return False
+
+    def scrubbed(scope: Scope) -> None:
+        if (state := store.find_job_state(scope, JOB)).begun_at == begun[scope]:
+            _put(store, scope, replace(state, begun_at=None))
+
+    for scope in begun:
+        store.atomic(lambda scope=scope: scrubbed(scope))
+    return True
+
+
+def _put(store: GraphBackend, scope: Scope, state: JobState) -> None:
+    store.write(scope, Changes(job_states=(state,)))
 
 
 def repair_token(store: GraphBackend) -> str:

@@ -17,7 +17,19 @@ from graphmem.migrate.follower import Follower
 from graphmem.migrate.service import Migration
 from graphmem.migrate.tokens import SHADOW, is_equal
 from graphmem.migrate.verify import differences_of, verify
-from graphmem.models import Alias, Changes, EdgeExpiry, EntityQuery, EpisodeExpiry, IndexEntry, JobState, Removal, Scope
+from graphmem.models import (
+    FORGETTING,
+    Alias,
+    Changes,
+    EdgeExpiry,
+    EntityQuery,
+    EpisodeExpiry,
+    IndexEntry,
+    JobState,
+    Removal,
+    Scope,
+    new_id,
+)
 from graphmem.protocols import GraphBackend
 from graphmem.registry import open_backend
 from graphmem.testing.base import contents
@@ -35,6 +47,7 @@ from graphmem.testing.rows import (
     put_episodes,
     put_graph,
 )
+from graphmem_memory import MemoryBackend
 
 
 def sleep_on(_: BackgroundJob) -> None:
@@ -284,16 +297,64 @@ def test_processes_that_write_in_turn_apply_in_turn(here: World) -> None:
     other.close()
 
 
-def test_the_secondary_is_scrubbed_after_an_erasure(here: World) -> None:
-    follower = cast("Any", here.process)._follower
-    here.work()
-    scrubbed: list[bool] = []
-    follower._secondary = None
-    opened = follower._open()
-    opened.scrub = lambda: scrubbed.append(True) or True
-    follower._open = lambda: opened
+def erase(store: GraphBackend) -> None:
+    """Remove an entity as an erasure does."""
+    state = JobState(FORGETTING, begun_at=day(9), cursor=new_id())
+    store.write(
+        home(), Changes(removals=(Removal("edge", edge_id(1)), Removal("entity", entity_id(1))), job_states=(state,))
+    )
+
+
+@pytest.fixture
+def scrubbed(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Return whether the erased entity was gone at each time that a store was scrubbed."""
+    found: list[bool] = []
+
+    def scrub(store: MemoryBackend) -> bool:
+        found.append(not store.get_entities([home()], [entity_id(1)]))
+        return True
+
+    monkeypatch.setattr(MemoryBackend, "scrub", scrub)
+    return found
+
+
+def test_the_secondary_is_scrubbed_once_an_erasure_has_reached_it(here: World, scrubbed: list[bool]) -> None:
+    other = here.opened()
+    put_entities(other, entity(8))  # comes before the erasure, and isn't applied yet
+    erase(here.process)
     here.process.scrub()
+    assert scrubbed == [True]
+    assert cast("Any", here.process)._follower.work() is not None
+    assert scrubbed == [True]
+    here.work(other)
+    assert scrubbed == [True]
     here.work()
+    assert (here.is_equal(), scrubbed) == (True, [True, True])
+    put_entities(here.process, entity(7))
+    here.work()
+    assert scrubbed == [True, True]
+    other.close()
+
+
+@pytest.mark.parametrize("how", ["another process", "command", "repair", "clear"])
+def test_an_erasure_of_a_killed_process_is_scrubbed_by_the_next(here: World, scrubbed: list[bool], how: str) -> None:
+    if how == "clear":
+        here.process.clear(home())
+    else:
+        erase(here.process)
+    follower = cast("Any", here.process)._follower
+    if how in ("another process", "command"):
+        follower._follow_all(follower._adopted())  # and it is killed
+        assert scrubbed == []
+    if how == "another process":
+        other = here.opened()
+        put_entities(other, entity(8))
+        here.work(other)
+        other.close()
+    else:
+        here.migration.copy()
+    assert scrubbed == [True]
+    here.migration.copy()
     assert scrubbed == [True]
 
 
