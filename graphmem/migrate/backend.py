@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 
 from graphmem.errors import StoreMoved
 from graphmem.migrate.follower import Batch, Call, Follower
-from graphmem.migrate.states import Open, Route, Routes
+from graphmem.migrate.states import Open, Route, Routes, open_existing
 from graphmem.migrate.tokens import next_token
 from graphmem.migrate.verify import Read
 from graphmem.models import Changes, Episode, Scope
@@ -105,9 +105,9 @@ class DualWriteBackend:
             self._follower = None
         if (url := route.secondary) is not None:
             move_id = route.move.id if route.move is not None else ""
-            self._follower = Follower(route.primary, lambda: self._open(url), move_id)
+            self._follower = Follower(route.primary, lambda: open_existing(self._open, url), move_id)
         self._route = route
-        self._poll_at = time.monotonic() + (_POLL if route.move is None else _POLL_DURING_MOVE)
+        self._poll_at = time.monotonic() + _poll(route)
 
     def _settled(self, find: Callable[[], Route | None]) -> Route:
         """Return the route that `find` returns, once it returns one."""
@@ -136,7 +136,7 @@ class DualWriteBackend:
         if time.monotonic() >= self._poll_at and self._lock.acquire(blocking=False):
             try:
                 route = self._route
-                self._poll_at = time.monotonic() + (_POLL if route.move is None else _POLL_DURING_MOVE)
+                self._poll_at = time.monotonic() + _poll(route)
                 if route.primary.read_move() != route.move and (found := self._routes.next(route)) is not None:
                     self._take(found, wait=False)
             finally:
@@ -304,6 +304,10 @@ class DualWriteBackend:
             self._follower.close(_CLOSING)
         self._old, self._follower = [], None
         self._routes.close()
+
+
+def _poll(route: Route) -> float:
+    return _POLL if route.secondary is None else _POLL_DURING_MOVE
 
 
 def _with_tokens(primary: GraphBackend, move_id: str, calls: Sequence[tuple[Scope, Call]]) -> list[Batch]:

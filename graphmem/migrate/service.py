@@ -19,6 +19,7 @@ from graphmem.migrate.states import (
     Open,
     Phase,
     Step,
+    open_existing,
     plain_url,
 )
 from graphmem.migrate.tokens import SHADOW, is_equal, is_usable, scrub, token_of
@@ -99,7 +100,7 @@ class Migration:
             raise InvalidInput(f"migrate: source and target are the same store, {plain_url(url)}")
         store = open_store(url)
         try:
-            move = store.read_move()
+            move = _under_way(store.read_move())
             if target_url is not None and (move is None or move.state in SOURCE_STATES):
                 return cls(store, open_store(target_url), url, target_url)
             if move is None:
@@ -109,8 +110,8 @@ class Migration:
             if target_url is not None:
                 raise Conflict(f"migrate: {_told(move)} isn't cleaned up; run graphmem migrate cleanup first")
             if move.state in SOURCE_STATES:
-                return cls(store, open_store(move.target), move.source, move.target)
-            return cls(open_store(move.source), store, move.source, move.target)
+                return cls(store, open_existing(open_store, move.target), move.source, move.target)
+            return cls(open_existing(open_store, move.source), store, move.source, move.target)
         except BaseException:
             store.close()
             raise
@@ -135,15 +136,17 @@ class Migration:
 
     def _read(self) -> tuple[Phase, Move | None, Move | None]:
         source, target = self.source.read_move(), self.target.read_move()
-        if source and not self._is_ours(source) and target and self._is_ours(target) and target.state == "receiving":
+        begun = target is not None and self._is_ours(target) and target.state == "receiving"
+        if target and begun and (other := _under_way(source)) is not None and not self._is_ours(other):
             # another migration of the source was started at the same time
             self.target.set_move(replace(target, state="abandoned"), replacing=target)
-        for move in (source, target):
-            if move is not None and not self._is_ours(move) and not (move is target and move.state in _REUSABLE):
+        for move, ended in ((source, ("served",)), (target, ("served", "moved", "abandoned"))):
+            if move is not None and not self._is_ours(move) and move.state not in ended:
                 raise Conflict(f"migrate: {_told(move)} is under way; finish or cancel it first")
         there = None if target is None or not self._is_ours(target) or target.state == "abandoned" else target.state
-        phase = PHASES.get((None if source is None else source.state, there))
-        if phase is None or (source and target and there is not None and source.id != target.id):
+        here = None if source is None or source.state == "served" else source.state
+        phase = PHASES.get((here, there))
+        if phase is None or (source and target and here and there and source.id != target.id):
             raise Conflict(f"migrate: {self.source_url} and {self.target_url} have marks of different migrations")
         self.source.adopt(source)
         self.target.adopt(target)
@@ -173,7 +176,7 @@ class Migration:
                     self._scrub(repaired)
                     return phase
                 raise Conflict(f"migrate {command}: not possible in phase {phase}")
-            if phase == "idle" and target is None and self.target.scopes():
+            if phase == "idle" and _under_way(target) is None and self.target.scopes():
                 raise InvalidInput(
                     f"migrate: {self.target_url} isn't empty; its rows would be replaced: use another store"
                 )
@@ -184,8 +187,10 @@ class Migration:
 
     def _set(self, step: Step, source: Move | None, target: Move | None) -> bool:
         store, before = (self.source, source) if step.side == "source" else (self.target, target)
-        known = next((move for move in (source, target) if move is not None and self._is_ours(move)), None)
-        if known is None or known.state == "abandoned":
+        known = next(
+            (m for m in (source, target) if m is not None and self._is_ours(m) and m.state not in _ENDED), None
+        )
+        if known is None:
             known = Move(new_id(), "receiving", self.source_url, self.target_url, utc_now())
         after = None if step.state is None else replace(known, state=step.state)
         return store.set_move(after, replacing=before)
@@ -271,7 +276,11 @@ class Migration:
 
 
 _DUAL: frozenset[Phase] = frozenset(("copying", "cutting", "switching", "cut", "returning", "returned"))
-_REUSABLE = ("moved", "abandoned")
+_ENDED = ("served", "abandoned")
+
+
+def _under_way(move: Move | None) -> Move | None:
+    return None if move is None or move.state == "served" else move
 
 
 def _told(move: Move) -> str:

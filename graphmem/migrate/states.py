@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from graphmem.errors import StoreMoved
+from graphmem.errors import BackendUnavailable, StoreMoved
 from graphmem.models import Move, MoveState
 from graphmem.protocols import GraphBackend
 
@@ -33,6 +33,7 @@ Command = Literal["copy", "cutover", "rollback", "cleanup", "cancel"]
 Side = Literal["source", "target"]
 
 PHASES: dict[tuple[MoveState | None, MoveState | None], Phase] = {
+    (None, "served"): "idle",  # of an earlier migration
     (None, None): "idle",
     (None, "receiving"): "starting",
     ("copying", "receiving"): "copying",
@@ -42,10 +43,14 @@ PHASES: dict[tuple[MoveState | None, MoveState | None], Phase] = {
     ("cut", "returning"): "returning",
     ("copying", "returning"): "returned",
     ("moved", "serving"): "cleaning",
-    ("moved", None): "moved",
+    ("moved", None): "moved",  # by a version before "served"; or the target was replaced
+    ("moved", "served"): "moved",
     ("copying", None): "canceling",
 }
-"""Phase by the states of source and target, where an abandoned target counts as None; other pairs don't occur."""
+"""Phase by the states of source and target; other pairs don't occur.
+
+An abandoned target and a source that was the target of an earlier migration ("served") count as None.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +84,7 @@ STEPS: dict[tuple[Command, Phase], Step] = {
     ("rollback", "returning"): Step("source", "copying", when_equal=True),
     ("rollback", "returned"): Step("target", "receiving"),
     ("cleanup", "cut"): Step("source", "moved"),
-    ("cleanup", "cleaning"): Step("target", None),
+    ("cleanup", "cleaning"): Step("target", "served"),
     ("cancel", "copying"): Step("target", "abandoned"),
     ("cancel", "canceling"): Step("source", None),
     ("cancel", "starting"): Step("target", "abandoned"),
@@ -117,7 +122,7 @@ class Route:
     primary
         The store that is read and written.
     move
-        Its mark; None outside of a migration.
+        Its mark; None if it has none.
     secondary
         URL of the store that gets the same changes; None for none.
     """
@@ -125,6 +130,20 @@ class Route:
     primary: GraphBackend
     move: Move | None = None
     secondary: str | None = None
+
+
+def open_existing(open_store: Open, url: str) -> GraphBackend:
+    """Open a store that a mark names.
+
+    Raises
+    ------
+    BackendUnavailable
+        If it doesn't exist, or can't be opened.
+    """
+    scheme, separator, path = url.partition(":///")
+    if scheme == "sqlite" and separator and not Path(path).exists():
+        raise BackendUnavailable(f"{url}: the other store of a migration doesn't exist; put its file in place")
+    return open_store(url)
 
 
 def plain_url(url: str) -> str:
@@ -188,19 +207,19 @@ class Routes:
             return Route(store, move, move.target)
         if move.state == "serving":
             return Route(store, move, move.source)
+        if move.state == "served":
+            return Route(store, move)
         if move.state in WAITING:
             return None
         # this store no longer serves: the other one does, or is about to
         url = move.target if move.state in ("cut", "moved") else move.source
         other = self._stores.get(url)
         if other is None:
-            other = self._stores[url] = self._open(url)
+            other = self._stores[url] = open_existing(self._open, url)
         there = other.read_move()
-        if there is None and move.state == "moved":
-            return Route(other)
-        if there is not None and there.id == move.id and there.state in ("copying", "serving"):
+        if there is not None and there.id == move.id and there.state in ("copying", "serving", "served"):
             return self._of(other, there)
-        if there is not None and there.id != move.id and move.state == "moved":
+        if there is not None and there.id != move.id and there.state in SOURCE_STATES and move.state == "moved":
             return self._joined(other, there)  # it was moved on
         if there is not None and there.id == move.id:
             return None

@@ -257,8 +257,11 @@ class Changes:
     removals: tuple[Removal, ...] = ()
 
 
-MoveState = Literal["copying", "cutting", "cut", "moved", "receiving", "serving", "returning", "abandoned"]
-"""State of a store in a migration: the first four are those of the source, the others those of the target."""
+MoveState = Literal["copying", "cutting", "cut", "moved", "receiving", "serving", "served", "returning", "abandoned"]
+"""State of a store in a migration: the first four are those of the source, the others those of the target.
+
+The target stays ``served`` after the migration, which tells that it is the one that the source was moved to.
+"""
 
 
 @dataclass(frozen=True, slots=True)

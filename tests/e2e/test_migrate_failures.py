@@ -177,6 +177,30 @@ def test_a_process_of_the_old_configuration_follows_or_is_refused(urls: tuple[st
         opened(urls[0])
 
 
+@pytest.mark.parametrize("there", ["nothing", "another store", "another migrated store"])
+def test_a_process_that_slept_through_a_move_does_not_take_another_store_for_the_new_one(
+    urls: tuple[str, str], tmp_path: Path, there: str
+) -> None:
+    with opened(urls[0], background=False) as idle:
+        with closing(migration(*urls)) as moved:
+            for command in ("copy", "cutover", "cleanup"):
+                moved.advance(command)
+        (tmp_path / "b.db").rename(tmp_path / "memory.db")
+        if there == "another store":
+            open_backend(urls[1]).close()
+        if there == "another migrated store":
+            with closing(migration(f"sqlite:///{tmp_path}/c.db", urls[1])) as other:
+                for command in ("copy", "cutover", "cleanup"):
+                    other.advance(command)
+        with pytest.raises(BackendUnavailable, match=r"doesn't exist|isn't in the migration"):
+            idle.remember("Ada | knows | Charles")
+        assert (tmp_path / "b.db").exists() == (there != "nothing")
+    with opened(f"sqlite:///{tmp_path}/memory.db", background=False) as memory:
+        memory.remember("Ada | knows | Charles")
+    if there != "nothing":
+        assert episodes(urls[1]) == 0
+
+
 def test_a_process_that_only_reads_follows_too(urls: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("graphmem.migrate.backend._POLL", 0.0)
     monkeypatch.setattr("graphmem.migrate.backend._POLL_DURING_MOVE", 0.0)
