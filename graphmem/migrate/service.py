@@ -147,7 +147,11 @@ class Migration:
         here = None if source is None or source.state == "served" else source.state
         phase = PHASES.get((here, there))
         if phase is None or (source and target and here and there and source.id != target.id):
-            raise Conflict(f"migrate: {self.source_url} and {self.target_url} have marks of different migrations")
+            raise Conflict(
+                f"migrate: {self.source_url} ({_state(source)}) and {self.target_url} ({_state(target)}) aren't the "
+                "stores of one migration: one was replaced or emptied; put the right one in place, or if it is gone "
+                "for good, run graphmem migrate cancel --force with the other"
+            )
         self.source.adopt(source)
         self.target.adopt(target)
         return phase, source, target
@@ -275,12 +279,39 @@ class Migration:
         )
 
 
+def leave(store: GraphBackend) -> Move:
+    """End a migration in one store alone, because the other one is gone for good; it is used as it is from then on.
+
+    Returns
+    -------
+    Move
+        The mark that it had.
+
+    Raises
+    ------
+    InvalidInput
+        If it is in no migration.
+    Conflict
+        If its mark changes at the same time.
+    """
+    move = _under_way(store.read_move())
+    if move is None:
+        raise InvalidInput("migrate: the store is in no migration")
+    if not store.set_move(replace(move, state="served") if move.state == "serving" else None, replacing=move):
+        raise Conflict("migrate: the mark is changed by another process at the same time; try again")
+    return move
+
+
 _DUAL: frozenset[Phase] = frozenset(("copying", "cutting", "switching", "cut", "returning", "returned"))
 _ENDED = ("served", "abandoned")
 
 
 def _under_way(move: Move | None) -> Move | None:
     return None if move is None or move.state == "served" else move
+
+
+def _state(move: Move | None) -> str:
+    return "no mark" if move is None else move.state
 
 
 def _told(move: Move) -> str:

@@ -142,7 +142,10 @@ def open_existing(open_store: Open, url: str) -> GraphBackend:
     """
     scheme, separator, path = url.partition(":///")
     if scheme == "sqlite" and separator and not Path(path).exists():
-        raise BackendUnavailable(f"{url}: the other store of a migration doesn't exist; put its file in place")
+        raise BackendUnavailable(
+            f"{url}: the other store of a migration doesn't exist; put its file in place, or if it is gone for good, "
+            "run graphmem migrate cancel --force"
+        )
     return open_store(url)
 
 

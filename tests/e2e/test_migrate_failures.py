@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 from moving import assert_equal, migration, opened
+from shell import Shell
 
 from graphmem import BackendUnavailable, Conflict, InvalidInput, StoreFull, StoreMoved
 from graphmem.migrate.service import Migration
+from graphmem.migrate.states import Command
 from graphmem.models import Move, Scope
 from graphmem.registry import open_backend
 from graphmem_sqlite import SQLiteBackend
@@ -296,6 +298,57 @@ def test_stores_of_an_older_schema_are_brought_up_to_date(urls: tuple[str, str])
         moved.advance("copy")
         assert moved.advance("cutover") == "cut"
         assert_equal(moved, Scope())
+
+
+def gone(url: str) -> None:
+    for file in Path(url.removeprefix("sqlite:///")).parent.glob(f"{Path(url).name}*"):
+        file.unlink()
+
+
+@pytest.mark.parametrize(
+    ("commands", "lost"), [(["copy"], 1), (["copy"], 0), (["copy", "cutover"], 0), (["copy", "cutover"], 1)]
+)
+def test_a_way_leads_out_when_the_other_store_is_gone_for_good(
+    urls: tuple[str, str], tmp_path: Path, commands: list[Command], lost: int
+) -> None:
+    with opened(urls[0], background=False) as memory:
+        memory.remember("Ada | knows | Charles")
+    with closing(migration(*urls)) as moved:
+        for command in commands:
+            moved.advance(command)
+        moved.copy()
+    gone(urls[lost])
+    left, shell = urls[1 - lost], Shell(tmp_path)
+    refused = shell.run("migrate", "cancel", "--yes", "--store", left)
+    assert (refused.code != 0, "cancel --force" in refused.err) == (True, True)
+    assert shell.run("migrate", "cancel", "--force", "--yes", "--store", left).code == 0
+    with opened(left, background=False) as memory:
+        memory.remember("Ada | knows | George")
+    assert episodes(left) == 2
+    assert not Path(urls[lost].removeprefix("sqlite:///")).exists()
+    assert shell.run("migrate", "cancel", "--force", "--yes", "--store", left).code != 0
+
+
+def test_a_copy_to_a_store_that_was_emptied_can_be_canceled(urls: tuple[str, str]) -> None:
+    with closing(migration(*urls)) as moved:
+        moved.advance("copy")
+    gone(urls[1])
+    open_backend(urls[1]).close()
+    with closing(migration(*urls)) as moved:
+        with pytest.raises(Conflict, match="not possible in phase canceling"):
+            moved.advance("cutover")
+        assert moved.advance("cancel") == "idle"
+        assert moved.advance("copy") == "copying"
+
+
+def test_a_store_whose_counterpart_was_emptied_says_so(urls: tuple[str, str]) -> None:
+    with closing(migration(*urls)) as moved:
+        moved.advance("copy")
+        moved.advance("cutover")
+    gone(urls[0])
+    open_backend(urls[0]).close()
+    with closing(migration(urls[1])) as moved, pytest.raises(Conflict, match=r"a\.db \(no mark\).*cancel --force"):
+        moved.advance("cleanup")
 
 
 def test_a_migration_whose_other_store_is_away_says_so(urls: tuple[str, str]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -90,8 +90,17 @@ def cleanup(session: Session, yes: YesOption = False) -> None:
     _advance(session, "cleanup", "End the migration and give up {source}? It can't be undone.", yes=yes)
 
 
-def cancel(session: Session, yes: YesOption = False) -> None:
+def cancel(
+    session: Session,
+    yes: YesOption = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="End it in this store alone, in any phase: the other one is gone for good.")
+    ] = False,
+) -> None:
     """End a migration before the cutover; the new store is refused from then on."""
+    if force:
+        _leave(session, yes=yes)
+        return
     _advance(session, "cancel", "Give up the copy {target}?", yes=yes)
 
 
@@ -106,6 +115,19 @@ def _advance(session: Session, name: Command, question: str, *, yes: bool) -> No
         ask(question.format(source=migration.source_url, target=migration.target_url), yes=yes)
         migration.advance(name)
         _print_status(session, migration)
+
+
+def _leave(session: Session, *, yes: bool) -> None:
+    from graphmem.factory import store_options
+    from graphmem.migrate.service import leave
+    from graphmem.migrate.states import plain_url
+    from graphmem.registry import open_backend
+
+    url = plain_url(session.settings.store)
+    ask(f"Use {url} as it is? What only the other store has is lost, and it must not be used any more.", yes=yes)
+    with closing(open_backend(session.settings.store, offered=store_options(session.settings))) as store:
+        move = leave(store)
+    session.out.note(f"{url} was {move.state} in the migration of {move.source} to {move.target}; it is used as it is")
 
 
 def _print_status(session: Session, migration: Migration) -> None:
