@@ -199,6 +199,26 @@ class Migration:
         after = None if step.state is None else replace(known, state=step.state)
         return store.set_move(after, replacing=before)
 
+    def erase_source(self) -> bool:
+        """Remove all rows of the source after the migration; its mark stays, so that processes are still refused.
+
+        Returns
+        -------
+        bool
+            False if other processes hold remains in its files: close them, and repeat it.
+
+        Raises
+        ------
+        Conflict
+            If the migration isn't cleaned up, or the target isn't the store that has taken over.
+        """
+        phase, _, target = self._read()
+        if phase != "moved" or target is None:
+            raise Conflict(f"migrate: {self.target_url} isn't the store that took over; nothing was erased")
+        for scope in self.source.scopes():
+            self.source.clear(scope)
+        return self.source.scrub()
+
     # Copies -------------------------------------------------------------------------------------
 
     def ends(self) -> tuple[GraphBackend, GraphBackend]:
@@ -264,7 +284,7 @@ class Migration:
         phase = self.phase
         primary, secondary = self.ends()
         scopes = self.scopes()
-        behind = tuple(str(s) for s in scopes if not is_equal(primary, secondary, s)) if phase in _DUAL else ()
+        behind = tuple(str(s) for s in scopes if not is_equal(primary, secondary, s)) if phase in DUAL else ()
         differences: Counter[str] = Counter()
         for scope in scopes:
             differences.update(differences_of(primary.find_job_state(scope, SHADOW)))
@@ -302,7 +322,8 @@ def leave(store: GraphBackend) -> Move:
     return move
 
 
-_DUAL: frozenset[Phase] = frozenset(("copying", "cutting", "switching", "cut", "returning", "returned"))
+DUAL: frozenset[Phase] = frozenset(("copying", "cutting", "switching", "cut", "returning", "returned"))
+"""Phases in which the secondary gets what is written to the primary."""
 _ENDED = ("served", "abandoned")
 
 

@@ -300,6 +300,27 @@ def test_stores_of_an_older_schema_are_brought_up_to_date(urls: tuple[str, str])
         assert_equal(moved, Scope())
 
 
+def test_the_old_store_is_erased_and_still_refused(urls: tuple[str, str], tmp_path: Path) -> None:
+    shell, text = Shell(tmp_path), "Zaphod | knows | Charles"
+    with opened(urls[0], background=False) as memory:
+        memory.remember(text)
+    with closing(migration(*urls)) as moved:
+        moved.advance("copy")
+        moved.advance("cutover")
+        with pytest.raises(Conflict, match="nothing was erased"):
+            moved.erase_source()
+    assert shell.run("migrate", "cleanup", "--yes", "--erase", "--store", urls[0]).code == 0
+    assert b"Zaphod" not in b"".join(file.read_bytes() for file in tmp_path.glob("a.db*"))
+    assert "not possible" in shell.run("migrate", "copy", "--store", urls[0]).err
+    assert (episodes(urls[0]), episodes(urls[1])) == (0, 1)
+    with pytest.raises(StoreMoved, match="was moved to"):
+        opened(urls[0])
+    gone(urls[1])
+    open_backend(urls[1]).close()
+    with closing(migration(urls[0])) as moved, pytest.raises(Conflict, match="nothing was erased"):
+        moved.erase_source()
+
+
 def gone(url: str) -> None:
     for file in Path(url.removeprefix("sqlite:///")).parent.glob(f"{Path(url).name}*"):
         file.unlink()

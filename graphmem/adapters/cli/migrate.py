@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphmem.adapters.cli.session import FAILED, Session, YesOption, ask, command
+from graphmem.errors import Conflict
 from graphmem.text import counted
 
 if TYPE_CHECKING:
@@ -35,8 +36,10 @@ def copy(
     rate: Annotated[float | None, typer.Option(min=1, metavar="ROWS", help="Maximum rows copied per second.")] = None,
 ) -> None:
     """Begin a migration, or continue it: write to both stores from now on, and copy the rows that exist."""
+    from graphmem.migrate.service import DUAL
+
     with _migration(session, target) as migration, session.out.progress(0) as update:
-        if migration.phase in ("idle", "starting"):
+        if migration.phase not in DUAL:
             migration.advance("copy")
         done = _Count(update)
         scopes = migration.copy(rate, done.add)
@@ -85,9 +88,21 @@ def rollback(session: Session, yes: YesOption = False) -> None:
     _advance(session, "rollback", "Let all processes change back to {source}?", yes=yes)
 
 
-def cleanup(session: Session, yes: YesOption = False) -> None:
+def cleanup(
+    session: Session,
+    yes: YesOption = False,
+    erase: Annotated[bool, typer.Option("--erase", help="Erase all rows of the old store; its mark stays.")] = False,
+) -> None:
     """End a migration after the cutover; the old store is refused from then on."""
-    _advance(session, "cleanup", "End the migration and give up {source}? It can't be undone.", yes=yes)
+    give_up = "erase all rows of" if erase else "give up"
+    with _migration(session) as migration:
+        ask(f"End the migration and {give_up} {migration.source_url}? It can't be undone.", yes=yes)
+        migration.advance("cleanup")
+        if erase and not migration.erase_source():
+            raise Conflict(
+                f"{migration.source_url}: erased, but other processes read its files; close them, and repeat"
+            )
+        _print_status(session, migration)
 
 
 def cancel(
