@@ -22,7 +22,7 @@ from graphmem.migrate.states import (
     open_existing,
     plain_url,
 )
-from graphmem.migrate.tokens import SHADOW, is_equal, is_usable, scrub, token_of
+from graphmem.migrate.tokens import JOB, SHADOW, is_equal, is_usable, scrub, token_of
 from graphmem.migrate.verify import differences_of
 from graphmem.models import Model, Move, Scope, new_id, utc_now
 from graphmem.protocols import GraphBackend
@@ -180,10 +180,10 @@ class Migration:
                     self._scrub(repaired)
                     return phase
                 raise Conflict(f"migrate {command}: not possible in phase {phase}")
-            if phase == "idle" and _under_way(target) is None and self.target.scopes():
-                raise InvalidInput(
-                    f"migrate: {self.target_url} isn't empty; its rows would be replaced: use another store"
-                )
+            if phase == "idle" and not self._has_our_rows(target) and self.target.scopes():
+                raise self._not_empty()
+            if target is not None and (command, phase) == ("copy", "starting"):
+                self._require_copies(target)
             if step.when_equal:
                 repaired += self.settle()
             self._set(step, source, target)
@@ -198,6 +198,22 @@ class Migration:
             known = Move(new_id(), "receiving", self.source_url, self.target_url, utc_now())
         after = None if step.state is None else replace(known, state=step.state)
         return store.set_move(after, replacing=before)
+
+    def _has_our_rows(self, target: Move | None) -> bool:
+        """Return whether the rows of a target are those of the source: it was moved there, or is a copy of it."""
+        if target is None:
+            return False
+        return (target.state, self.source_url) in (("moved", target.target), ("abandoned", target.source))
+
+    def _not_empty(self) -> InvalidInput:
+        return InvalidInput(f"migrate: {self.target_url} isn't empty; its rows would be replaced: use another store")
+
+    def _require_copies(self, target: Move) -> None:
+        """Check that the target has no scope that a process has written before it was marked: it has no token."""
+        for scope in self.target.scopes():
+            if JOB not in {state.job for state in self.target.find_job_states(scope)}:
+                self.target.set_move(None, replacing=target)
+                raise self._not_empty()
 
     def erase_source(self) -> bool:
         """Remove all rows of the source after the migration; its mark stays, so that processes are still refused.

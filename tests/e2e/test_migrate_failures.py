@@ -40,6 +40,45 @@ def test_a_target_with_rows_is_refused_and_left_unchanged(urls: tuple[str, str])
         memory.remember("Ada | knows | Charles")
 
 
+def test_rows_that_are_written_to_a_target_before_it_is_marked_are_left_unchanged(
+    urls: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(migration(*urls)) as moved, opened(urls[1], background=False) as memory:
+        mark = moved.target.set_move
+
+        def late(move: Move | None, *, replacing: Move | None) -> bool:
+            if replacing is None:
+                memory.remember("Ada | knows | Charles")
+            return mark(move, replacing=replacing)
+
+        monkeypatch.setattr(moved.target, "set_move", late)
+        with pytest.raises(InvalidInput, match="isn't empty"):
+            moved.advance("copy")
+        memory.remember("Ada | knows | George")
+        assert moved.phase == "idle"
+    assert episodes(urls[1]) == 2
+
+
+@pytest.mark.parametrize("end", ["cancel", "cleanup"])
+def test_a_store_with_the_rows_of_another_one_is_no_target(urls: tuple[str, str], tmp_path: Path, end: Command) -> None:
+    with opened(urls[0], background=False) as memory:
+        memory.remember("Ada | knows | Charles")
+    with closing(migration(*urls)) as moved:
+        moved.advance("copy")
+        moved.copy()
+        if end == "cleanup":
+            moved.advance("cutover")
+        moved.advance(end)
+    left = urls[1 if end == "cancel" else 0]
+    with (
+        closing(migration(f"sqlite:///{tmp_path}/c.db", left)) as other,
+        pytest.raises(InvalidInput, match="isn't empty"),
+    ):
+        other.advance("copy")
+    with closing(open_backend(left)) as store:
+        assert store.stats(Scope()).episodes == 1
+
+
 def test_of_two_migrations_of_a_store_at_once_one_is_refused(urls: tuple[str, str], tmp_path: Path) -> None:
     targets = [urls[1], f"sqlite:///{tmp_path}/c.db"]
     both = threading.Barrier(2)
