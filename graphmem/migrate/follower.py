@@ -133,7 +133,7 @@ class Follower:
         deadline = time.monotonic() + seconds
         while (self._pending or self._reads or self._unscrubbed) and self.error is None and time.monotonic() < deadline:
             time.sleep(0.01)
-        self._job.stop(seconds)
+        self._job.stop(max(0.0, deadline - time.monotonic()))
         if self._secondary is not None:
             self._secondary.close()
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+import time
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from moving import assert_equal, migration, opened
@@ -15,6 +18,7 @@ from graphmem import BackendUnavailable, Conflict, InvalidInput, StoreFull, Stor
 from graphmem.migrate.service import Migration
 from graphmem.migrate.states import Command
 from graphmem.models import Move, Scope
+from graphmem.protocols import GraphBackend
 from graphmem.registry import open_backend
 from graphmem_sqlite import SQLiteBackend
 
@@ -409,6 +413,43 @@ def test_a_store_whose_counterpart_was_emptied_says_so(urls: tuple[str, str]) ->
     open_backend(urls[0]).close()
     with closing(migration(urls[1])) as moved, pytest.raises(Conflict, match=r"a\.db \(no mark\).*cancel --force"):
         moved.advance("cleanup")
+
+
+@pytest.mark.slow
+def test_callers_do_not_feel_a_slow_secondary(urls: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("graphmem.migrate.backend._CLOSING", 2.0)
+    with closing(migration(*urls)) as moved:
+        moved.advance("copy")
+
+    def slow(call: Callable[..., Any]) -> Callable[..., Any]:
+        def slowed(*args: Any, **kwargs: Any) -> Any:
+            time.sleep(5)
+            return call(*args, **kwargs)
+
+        return slowed
+
+    def slow_backend(url: str, **options: Any) -> GraphBackend:
+        store = open_backend(url, **options)
+        if url == urls[1]:
+            for name in ("write", "add_episodes", "read_move"):
+                setattr(store, name, slow(getattr(store, name)))
+        return store
+
+    monkeypatch.setattr("graphmem.factory.open_backend", slow_backend)
+    seconds: list[float] = []
+    memory = opened(urls[0], background=False)
+    for number in range(40):
+        begun = time.monotonic()
+        memory.remember(f"Ada | knows | Person {number}")
+        seconds.append(time.monotonic() - begun)
+    begun = time.monotonic()
+    memory.close()
+    assert time.monotonic() - begun < 3.5
+    assert sorted(seconds)[37] < 1.0
+    with closing(migration(*urls)) as moved:
+        moved.copy()
+        assert_equal(moved, Scope())
+        assert moved.target.stats(Scope()).episodes == 40
 
 
 def test_a_migration_whose_other_store_is_away_says_so(urls: tuple[str, str]) -> None:
