@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections import Counter
+from collections.abc import Callable
 from contextlib import ExitStack
+from itertools import count
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -95,21 +99,43 @@ def asking(opened: ExitStack) -> Answers:
 
 
 def write_turns(pipe: Connection, url: str, name: str, pause: float) -> None:
-    """Remember turns until told to stop, and recall now and then; say each episode that is acknowledged."""
+    """Remember turns until told to stop, forget and recall now and then.
+
+    Say ("remembered", id) for each episode that is acknowledged, and ("forgetting", id) and ("forgotten", id) before
+    and after one is erased.
+    """
     with opened(url) as memory:
-        number = 0
+        number, kept = 0, list[str]()
         while True:
             receipt = memory.remember(toy_text(name, number), external_id=f"{name}/{number}")
-            pipe.send(receipt.episode_id)
+            pipe.send(("remembered", receipt.episode_id))
+            kept.append(receipt.episode_id)
             number += 1
             if number % 5 == 0:
                 memory.recall(f"Whom does Person {number % 7} know?")
+                erased = kept.pop(0)
+                pipe.send(("forgetting", erased))
+                memory.forget(episode=erased, clean_files=False)
+                pipe.send(("forgotten", erased))
             time.sleep(pause)
 
 
-def run_command(pipe: Connection, source: str, target: str, name: Command) -> None:
-    """Run a command of a migration; say the phase that it reaches."""
+def run_command(pipe: Connection, source: str, target: str, name: Command, marks: int = 0) -> None:
+    """Run a command of a migration; say the phase that it reaches. It is killed after a number of marks, if given."""
     moved = migration(source, target if name == "copy" else None)
+    left = count(marks - 1, -1)
+
+    def killed_after(mark: Callable[..., bool]) -> Callable[..., bool]:
+        def marked(*args: Any, **kwargs: Any) -> bool:
+            done = mark(*args, **kwargs)
+            if next(left) == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return done
+
+        return marked
+
+    for store in (moved.source, moved.target):
+        store.set_move = killed_after(store.set_move)  # type: ignore[method-assign]
     phase = moved.advance(name)
     if name == "copy":
         moved.copy()

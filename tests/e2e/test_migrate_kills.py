@@ -5,42 +5,56 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import ExitStack, closing
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from children import child
-from moving import PATIENCE, assert_equal, assert_stored, migration, run_command, write_turns
+from moving import PATIENCE, assert_equal, assert_stored, migration, opened, run_command, write_turns
 
 from graphmem.migrate.states import STEPS, Command, Phase
-from graphmem.models import Scope
+from graphmem.models import EpisodeQuery, Scope
+from graphmem.protocols import GraphBackend
 
 KILLS = 200
-NEXT: dict[Phase, Command] = {
-    "idle": "copy",
-    "starting": "copy",
-    "copying": "cutover",
-    "cutting": "cutover",
-    "switching": "cutover",
-    "cut": "rollback",
-    "returning": "rollback",
-    "returned": "rollback",
+NEXT: dict[Phase, list[Command]] = {
+    "idle": ["copy"],
+    "starting": ["copy", "copy", "cancel"],
+    "copying": ["cutover", "cutover", "cancel"],
+    "canceling": ["cancel"],
+    "cutting": ["cutover", "rollback"],
+    "switching": ["cutover"],
+    "cut": ["rollback", "cleanup"],
+    "returning": ["rollback"],
+    "returned": ["rollback"],
+    "cleaning": ["cleanup"],
 }
-"""Commands that lead around: copy, cutover, rollback, and again."""
+"""Commands that lead around; after the cleanup, the way back is the next migration."""
 
 
-def hear(pipe: Connection, acknowledged: list[str]) -> None:
-    """Add what a writer has said so far, also after its death."""
-    try:
-        while pipe.poll(0):
-            said: Any = pipe.recv()
-            if isinstance(said, Exception):
-                raise said
-            acknowledged.append(said)
-    except (EOFError, OSError):
-        pass
+class Told:
+    """What the writers have said."""
+
+    def __init__(self) -> None:
+        self.ids: dict[str, set[str]] = {"remembered": set(), "forgetting": set(), "forgotten": set()}
+
+    def hear(self, pipe: Connection) -> None:
+        """Add what a writer has said so far, also after its death."""
+        try:
+            while pipe.poll(0):
+                said: Any = pipe.recv()
+                if isinstance(said, Exception):
+                    raise said
+                self.ids[said[0]].add(said[1])
+        except (EOFError, OSError):
+            pass
+
+    def check(self, store: GraphBackend) -> None:
+        """Check that what was acknowledged is there once, and nothing that was forgotten."""
+        assert_stored(store, Scope(), sorted(self.ids["remembered"] - self.ids["forgetting"]))
+        assert self.ids["forgotten"].isdisjoint(store.find_episode_ids([Scope()], EpisodeQuery()))
 
 
 @pytest.mark.slow
@@ -50,41 +64,65 @@ def test_nothing_is_lost_or_doubled_when_commands_and_writers_are_killed(
 ) -> None:
     kills = max(60, rounds(KILLS))
     source, target = f"sqlite:///{tmp_path}/a.db", f"sqlite:///{tmp_path}/b.db"
-    acknowledged: list[str] = []
+    told = Told()
     chance = random.Random(1)
     seen: set[Phase] = set()
     done = 0
-    with closing(migration(source, target)) as moved:
-        while done < kills:
-            if moved.phase in ("cutting", "returning"):  # writers would wait
-                moved.advance(NEXT[moved.phase])
+    with ExitStack() as stores:
+        moved = stores.enter_context(closing(migration(source, target)))
+
+        def kill_command() -> None:
+            """Run the next command; kill it after a while, or after it has set a mark."""
+            nonlocal moved, source, target
+            if moved.phase == "moved":  # the way back
+                source, target = target, source
+                moved = stores.enter_context(closing(migration(source, target)))
+            seen.add(moved.phase)
+            name = chance.choice(NEXT[moved.phase])
+            marks = chance.choice((0, 1, 2))
+            # only the target has a mark yet
+            url = target if (name, moved.phase) == ("cancel", "starting") else source
+            with child(run_command, url, target, name, marks) as (process, answer):
+                seconds = chance.uniform(0, 0.25) if marks == 0 else PATIENCE
+                try:
+                    if answer.poll(seconds) and isinstance(found := answer.recv(), Exception):
+                        raise found
+                except EOFError:
+                    pass  # it has killed itself
+                process.kill()
+                process.join()
+            seen.add(moved.phase)
+            if chance.random() < 0.5 and (name, moved.phase) in STEPS:
+                moved.advance(name)  # the same command again
+
+        while (done < kills or seen != set(get_args(Phase))) and done < 4 * kills:
+            while moved.phase in ("cutting", "returning"):  # writers would wait
+                moved.advance(NEXT[moved.phase][0])
             with child(write_turns, source, f"w{done}", 0.005) as (writer, said):
                 assert said.poll(PATIENCE)
                 for _ in range(4):
-                    name = NEXT[moved.phase]
-                    with child(run_command, source, target, name) as (process, answer):
-                        if answer.poll(chance.uniform(0, 0.25)) and isinstance(found := answer.recv(), Exception):
-                            raise found
-                        process.kill()
-                        process.join()
-                    done += 1
-                    seen.add(moved.phase)
-                    if chance.random() < 0.7 and (name, moved.phase) in STEPS:
-                        moved.advance(name)  # the same command again
-                    hear(said, acknowledged)
+                    kill_command()
+                    told.hear(said)
                 if chance.random() < 0.5:
                     time.sleep(0.1)
                 writer.kill()
                 writer.join()
-                done += 1
-                hear(said, acknowledged)
-        while moved.phase != "cut":
-            moved.advance(NEXT[moved.phase])
-        moved.settle()
-        assert_equal(moved, Scope())
-        assert_stored(moved.target, Scope(), acknowledged)
-        assert len(acknowledged) > kills / 2
-        assert {"copying", "cut"} <= seen
+                told.hear(said)
+            done += 5
+        assert seen == set(get_args(Phase))
+        while moved.phase not in ("copying", "cut"):
+            if moved.phase == "moved":
+                source, target = target, source
+                moved = stores.enter_context(closing(migration(source, target)))
+            moved.advance(NEXT[moved.phase][0])
+        with opened(source) as memory:
+            memory.remember("Ada | knows | Charles")  # a process that writes repairs what the killed ones left out
+            if moved.phase == "copying":
+                moved.copy()
+            assert_equal(moved, Scope())
+        told.check(moved.ends()[0])
+        assert len(told.ids["remembered"]) > kills / 2
+        assert told.ids["forgotten"]
 
 
 @pytest.mark.parametrize(("command", "phase"), STEPS)
