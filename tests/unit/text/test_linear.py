@@ -5,14 +5,18 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
+import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+import uuid
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import cast
 
 import pytest
 
 import graphmem
+from graphmem import GraphMemory
 from graphmem.ingest import content_filter, passages
 from graphmem.ingest.extract.llm_selection import words as grounded
 from graphmem.ingest.extract.spacy.prepare import prose
@@ -29,6 +33,8 @@ SHORT, ALLOWED = 8_000, 0.1
 """Characters, and seconds of CPU time for them: what is linear takes a few milliseconds, what is quadratic more."""
 LONG, MOMENT = 100_000, 0.5
 """The same for long texts: four times what a quiet machine takes, as caches are shared with other processes."""
+PAUSE = 0.1
+"""The longest CPU time, in seconds, for which another thread may wait for the interpreter."""
 HARD = ("'?!\\n'", "'.\\n'", "'Aa. '", "'api-token\\n'", "'Aaa Bbb '", "'a : ' '. ' 'x'")
 """Names of the texts that take longest."""
 
@@ -207,6 +213,53 @@ def test_a_function_reads_a_hard_long_text_in_a_moment(name: str) -> None:
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_function_reads_a_long_text_in_a_moment(name: str) -> None:
     assert slow(FUNCTIONS[name], LONG, MOMENT) == {}
+
+
+@contextmanager
+def heartbeat() -> Generator[list[float]]:
+    """Yield the CPU seconds of this process between two beats of a thread that asks for the interpreter every 5 ms."""
+    beats, ended = list[float](), threading.Event()
+
+    def beat() -> None:
+        last = time.process_time()
+        while not ended.wait(0.005):
+            now = time.process_time()
+            beats.append(now - last)
+            last = now
+
+    thread = threading.Thread(target=beat)
+    thread.start()
+    yield beats
+    ended.set()
+    thread.join()
+
+
+@pytest.mark.full
+@pytest.mark.slow
+@pytest.mark.parametrize("extractor", ["none", "spacy"])
+def test_a_long_text_holds_no_other_thread(extractor: str) -> None:
+    with (
+        GraphMemory.open("memory://", extractor=extractor, embeddings="none", background=False) as memory,
+        heartbeat() as beats,
+    ):
+
+        def longest_pause(text: str) -> float:
+            scope = memory.in_scope(uuid.uuid4().hex)
+            del beats[:]
+            scope.remember(text, speaker="Maya")
+            scope.flush(300)
+            scope.search(text)
+            return max(beats, default=0.0)
+
+        longest_pause("Hello, I am Maya")  # imports and loads what it needs
+        held = {
+            name: round(again, 3)
+            for name, text in texts(LONG)
+            if name in HARD
+            and longest_pause(text) > PAUSE
+            and (again := min(longest_pause(text), longest_pause(text))) > PAUSE
+        }
+    assert held == {}
 
 
 def test_text_of_users_in_a_pattern_is_found() -> None:
