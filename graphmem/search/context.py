@@ -174,7 +174,7 @@ def build_context(
     fact_block = _fit(HEADER, stated, left if quoted else budget_tokens, count_tokens)
     blocks = (overview, fact_block, quoted) if facts_first else (overview, quoted, fact_block)
     rendered = "\n\n".join("\n".join(block) for block in blocks if block)
-    of_group = dict(zip(overview[1:], groups, strict=False))
+    of_group = {render_community(group, most): group for most in (None, _SHORT_SUMMARY) for group in groups}
     return rendered, {**of_group, **of_fact, **of_quote}
 
 
@@ -249,13 +249,15 @@ def _share(budget: int, parts: int, others: Sequence[str]) -> int:
 
 
 def _fit(header: str, lines: Sequence[str], budget: int, count_tokens: CountTokens) -> list[str]:
-    """Return the header and the first lines that fit below it; empty if none fits."""
+    """Return the header and below it the lines that fit, in their order; empty if none fits."""
     block, used = [header], count_tokens(header)
     for line in lines:
-        used += count_tokens("\n" + line)
-        if used > budget:
+        if used >= budget:
             break
-        block.append(line)
+        cost = count_tokens("\n" + line)
+        if used + cost <= budget:
+            block.append(line)
+            used += cost
     return block if len(block) > 1 else []
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from graphmem.communities.results import FoundCommunity
 from graphmem.models import EdgeType, Episode, EpisodeSource, Scope
 from graphmem.results import Fact
 from graphmem.search.context import (
@@ -102,6 +103,32 @@ def test_the_block_is_empty_when_there_is_nothing() -> None:
 
 def test_the_block_is_empty_when_not_one_fact_fits() -> None:
     assert render_context([fact("word " * 100)], 20) == ""
+
+
+def test_a_line_that_does_not_fit_leaves_its_room_to_shorter_ones() -> None:
+    facts = [fact("Maya likes tea"), fact(f"Maya said {'bla ' * 100}"), fact("Maya owns a boat")]
+    assert [line[2:16] for line in render_context(facts, 60).split("\n")[1:]] == ["Maya likes tea", "Maya owns a bo"]
+
+
+def community(name: str, summary: str) -> FoundCommunity:
+    at = datetime(2026, 1, 5, tzinfo=UTC)
+    return FoundCommunity(
+        id=name,
+        name=name,
+        summary=summary,
+        level=0,
+        fingerprint="",
+        parent_id=None,
+        members=(),
+        created_at=at,
+        updated_at=at,
+    )
+
+
+def test_a_community_that_does_not_fit_leaves_its_room_to_shorter_ones() -> None:
+    groups = [community("long", "word " * 100), community("short", "Maya and her boat")]
+    text, lines = build_context([], 40, communities=groups)
+    assert [lines[line] for line in text.split("\n")[1:]] == [groups[1]]
 
 
 def test_the_reader_counts_tokens_in_its_own_way() -> None:
