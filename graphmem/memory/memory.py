@@ -470,7 +470,8 @@ class GraphMemory(Exploration):
         left = budget - fence_tokens(count_tokens)
         text, lines = build_context(known.facts, left, count_tokens, question=query, episodes=said, communities=about)
         why = explain_context(lines, text, found, count_tokens) if explain else ()
-        return Context(fenced(text), why, confidence=found.confidence, degraded=found.degraded)
+        degraded = dict.fromkeys((*found.degraded, *known.degraded))
+        return Context(fenced(text), why, confidence=found.confidence, degraded=degraded)
 
     def forget(
         self,

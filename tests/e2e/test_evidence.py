@@ -9,6 +9,7 @@ import pytest
 from conftest import OpenMemory
 
 from graphmem import GraphMemory
+from graphmem.recall.evidence import Evidence
 
 TURNS = [
     ("I finally handed in my notice; the new people pay twice as much.", ("Priya", "works_at", "Volta Energy")),
@@ -99,3 +100,13 @@ def test_in_the_first_person_nobody_of_several_is_meant(memory: GraphMemory) -> 
     memory.ingest([{"text": "I sold my car.", "speaker": "Tom", "session_id": "two"}])
     assert memory.recall("Did I hand in my notice?").facts == ()
     assert memory.recall("Did I hand in my notice?", asked_by="Priya").facts != ()
+
+
+def test_a_context_tells_what_the_search_of_its_recall_lacked(
+    memory: GraphMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def search(*_: object) -> Evidence:
+        return Evidence(degraded=("the model is away",))
+
+    monkeypatch.setattr(memory._engine.recall, "_find_evidence", search)  # pyright: ignore[reportPrivateUsage]
+    assert memory.context("Who is at Volta?", as_of="2026-03-05").degraded == ("the model is away",)
