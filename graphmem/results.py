@@ -53,7 +53,7 @@ class ScoreParts(Model):
     relevance
         ``1 + weight × share``: share of the question's weighted words that the fact contains, in [0, 1].
     past
-        1 for a fact that holds, 0.5 for one that is over.
+        1 for a fact that holds at the time that the question is about, 0.5 for another.
     evidence
         What the best episode that states the fact adds, 0 if the search for the question finds none of its episodes.
     inferred

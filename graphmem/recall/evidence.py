@@ -136,6 +136,10 @@ def _counts(edge: Edge, options: RecallOptions, now: datetime) -> bool:
     """Return whether a recall with these options reads a fact as one that an episode states."""
     if edge.is_inferred or (options.edge_types and edge.edge_type not in options.edge_types):
         return False
+    if options.is_ended(edge):
+        return True
+    if options.only_ended:
+        return False
     times = (edge.valid_from, edge.valid_to, edge.recorded_at, edge.expired_at, edge.prior_valid_to)
     if is_visible(*times, options.as_of, now):
         return True

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from graphmem.models import AsOf, EdgeType, EpisodeFilter, Model
+from graphmem.models import AsOf, Edge, EdgeType, EpisodeFilter, Model, is_retracted
 from graphmem.recall.seeds import SeedMode
 from graphmem.results import Strategy, StrategyChoice
 from graphmem.settings import Settings
@@ -54,7 +55,11 @@ class SpreadingOptions(Model):
 
 
 class RecallOptions(Model):
-    """Options of a recall; see `graphmem.settings.Settings` for meanings and defaults."""
+    """Options of a recall; see `graphmem.settings.Settings` for meanings and defaults.
+
+    With `as_of`, `ended_after` includes facts that ended between that time and `as_of`, also those with a successor;
+    `only_ended` leaves out all others.
+    """
 
     limit: Annotated[int, Field(ge=1, le=10_000)]
     strategy: StrategyChoice
@@ -69,6 +74,8 @@ class RecallOptions(Model):
     temporal_decay_rate: Annotated[float, Field(ge=0.0, le=10.0, allow_inf_nan=False)]
     edge_types: tuple[EdgeType, ...] = ()
     as_of: AsOf | None = None
+    ended_after: datetime | None = None
+    only_ended: bool = False
     filters: EpisodeFilter | None = None
     min_trust: Trust = "untrusted"
     episodes: Annotated[int, Field(ge=0, le=1_000)] = 0
@@ -118,6 +125,12 @@ class RecallOptions(Model):
             episodes=settings.recall_episodes if episodes is None else episodes,
             include_inferred=include_inferred,
         )
+
+    def is_ended(self, edge: Edge) -> bool:
+        """Return whether `ended_after` includes a fact that doesn't hold at `as_of`."""
+        if self.as_of is None or self.ended_after is None or edge.valid_to is None:
+            return False
+        return self.ended_after < edge.valid_to <= self.as_of.valid and not is_retracted(edge)
 
     def hops(self, strategy: Strategy) -> int:
         """Return the maximum distance of a strategy from the seeds."""

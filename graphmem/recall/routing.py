@@ -192,19 +192,6 @@ class HeuristicRouter:
         return Route("hybrid", 0.5, ())
 
 
-def past_window(query: str, now: datetime) -> tuple[datetime, datetime] | None:
-    """Return the time of the past that a question is about, ``[begin, until)``: "in 2020"; None without one.
-
-    A time that reaches to the present ("since 2020") is none, and neither is one without a beginning ("before 2020").
-    """
-    read = query[:MAX_QUERY]
-    dates = find_dates(read, now)
-    covered = _covered(read, dates, now) if dates else TimeRange(None, None)
-    if covered.begin is None or covered.until is None or not covered.begin < covered.until < now:
-        return None
-    return covered.begin, covered.until
-
-
 def narrowed(query: str) -> str | None:
     """Return the specific subject of a global question ("main topics of cooking"), or None if it has none."""
     rest = _GLOBAL.sub(" ", query[:MAX_QUERY])

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from graphmem.errors import InvalidInput
-from graphmem.models import AsOf, RecallQuery, Scope, utc_now
+from graphmem.models import RecallQuery, Scope, utc_now
 from graphmem.ontology import Ontology
 from graphmem.process import one_blas_thread
 from graphmem.protocols import GraphBackend
 from graphmem.recall.embeddings import EntityEmbeddings
 from graphmem.recall.evidence import Evidence, FindEvidence
 from graphmem.recall.options import RecallOptions
+from graphmem.recall.periods import joined, options_then, period_of, until_begin_of
 from graphmem.recall.recall import recall
-from graphmem.recall.routing import past_window
 from graphmem.recall.traces import Observer, RecallRecorder, explain
 from graphmem.results import RecallResult, Trace
 from graphmem.telemetry import count, question_attributes, span
-
-_INSTANT = timedelta(microseconds=1)
 
 
 def require_one_scope(scopes: Sequence[Scope]) -> Scope:
@@ -27,18 +25,6 @@ def require_one_scope(scopes: Sequence[Scope]) -> Scope:
     if len(scopes) != 1:
         raise InvalidInput(f"trace: a traced recall reads one scope, got {len(scopes)}")
     return scopes[0]
-
-
-def _joined(held: RecallResult, found: RecallResult, window: tuple[datetime, datetime], limit: int) -> RecallResult:
-    """Return what held at the end of a window, and then the other facts found that held for a part of it."""
-    begin, until = window
-    ids = {fact.id for fact in held.facts}
-    others = (
-        fact
-        for fact in found.facts
-        if fact.id not in ids and fact.valid_from < until and (fact.valid_to is None or fact.valid_to > begin)
-    )
-    return held.changed(facts=(*held.facts, *others)[:limit])
 
 
 class RecallService:
@@ -94,8 +80,8 @@ class RecallService:
     ) -> RecallResult:
         """Return facts for a question, best first; count them as retrieved, and store a trace if asked for.
 
-        A question about a time of the past ("in 2020") is answered as of its last moment, followed by other facts that
-        held then for a while; `as_of` of the result tells it. If nothing held then, it is answered as of now.
+        A question about a time of the past ("in 2020") is answered with what held then for a while, also if it was
+        replaced since. If it is in doubt that it is about that time alone, what holds now is added, or comes first.
 
         Parameters
         ----------
@@ -132,17 +118,19 @@ class RecallService:
             with span("graphmem.recall.evidence"):
                 evidence = self._find_evidence(scopes, query, options)
 
-        def ask(options: RecallOptions) -> tuple[RecallResult, Observer | None]:
-            services, observer = (self._ontology, now), Observer() if trace else None
-            found = recall(self._backend, scopes, query, options, *services, self._embeddings, observer, evidence)
-            return found, observer
+        observer = Observer() if trace else None
 
-        result, observer = ask(options)
-        window = past_window(query, now) if options.as_of is None else None
-        if window is not None:
-            held, observer_then = ask(options.changed(as_of=AsOf(valid=window[1] - _INSTANT)))
-            if held.facts:
-                result, observer = _joined(held, result, window, options.limit), observer_then
+        def ask(options: RecallOptions) -> RecallResult:
+            services = self._ontology, now, self._embeddings, observer, evidence
+            return recall(self._backend, scopes, query, options, *services)
+
+        result = ask(options)
+        period = period_of(query, now) if options.as_of is None else None
+        if period is not None:
+            then = ask(options_then(options, period))
+            if (earlier := until_begin_of(period, (*result.facts, *then.facts))) is not None:
+                period, then = earlier, ask(options_then(options, earlier))
+            result = joined(period, then, result, options.limit) if then.facts else result
         self._recorder.count(scopes, [fact.id for fact in result.facts])
         if observer is None or scope is None:
             return result

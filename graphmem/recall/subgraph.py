@@ -14,7 +14,18 @@ from itertools import chain
 
 import numpy as np
 
-from graphmem.models import AsOf, Edge, EdgeQuery, EdgeType, EpisodeFilter, EpisodeQuery, ExpandLimits, Scope, Subgraph
+from graphmem.models import (
+    AsOf,
+    Edge,
+    EdgeQuery,
+    EdgeType,
+    EpisodeFilter,
+    EpisodeQuery,
+    ExpandLimits,
+    Scope,
+    Subgraph,
+    is_retracted,
+)
 from graphmem.protocols import GraphBackend
 from graphmem.recall.scoring import Flags, Floats
 from graphmem.recall.sources import premises_of, stated_basis
@@ -45,6 +56,25 @@ def with_past(
     count = len(graph.edge_ids)
     graph = with_edges(backend, scopes, graph, edges)
     return graph, np.concatenate((np.ones(count), np.full(len(graph.edge_ids) - count, PAST)))
+
+
+def with_ended(
+    backend: GraphBackend,
+    scopes: Sequence[Scope],
+    graph: Subgraph,
+    seed_ids: Sequence[str],
+    edge_types: tuple[EdgeType, ...],
+    limits: ExpandLimits,
+    between: tuple[datetime, datetime],
+) -> Subgraph:
+    """Return a subgraph with the facts about its seeds that ended after a time and by another, replaced ones included.
+
+    Seeds with as many facts as one hop reads are left out, as in `with_past`. One or two round trips.
+    """
+    few = _seeds(graph, seed_ids, limits, hubs=False)
+    query = EdgeQuery(touching=few, edge_types=edge_types or None, window=("valid_to", *between), versions="all")
+    edges = backend.find_edges(scopes, query, limit=_MOST, newest_first=True) if few else []
+    return with_edges(backend, scopes, graph, [edge for edge in edges if not is_retracted(edge)])
 
 
 def _seeds(graph: Subgraph, seed_ids: Sequence[str], limits: ExpandLimits, *, hubs: bool) -> tuple[str, ...]:

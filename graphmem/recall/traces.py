@@ -32,13 +32,13 @@ _WALKED, _STATED = "graph", "episode"
 
 
 class Observer:
-    """Observer that collects the facts of a recall for its trace."""
+    """Observer that collects the facts of the walks of a recall for its trace."""
 
     def __init__(self) -> None:
-        self._facts: list[TracedFact] = []
+        self._facts: dict[str, TracedFact] = {}
 
     def __call__(self, graph: Subgraph, walk: Walk, total: Floats) -> None:
-        """Collect the scored facts, best first.
+        """Collect the scored facts of a walk; of those that an earlier walk reached, that score stays.
 
         Parameters
         ----------
@@ -54,7 +54,7 @@ class Observer:
             (np.array(graph.edge_ids)[found], -total[found])
         )  # the last key is the primary one
         far = np.where(walk.near == graph.source, graph.target, graph.source)
-        self._facts = [
+        facts = (
             TracedFact(
                 edge_id=graph.edge_ids[i],
                 entity_id=graph.node_ids[int(far[i])],
@@ -63,11 +63,13 @@ class Observer:
                 channel=_WALKED,
             )
             for i in map(int, found[order][:_CONSIDERED])
-        ]
+        )
+        for fact in facts:
+            self._facts.setdefault(fact.edge_id, fact)
 
     def trace(self, scope: Scope, result: RecallResult, asked_at: datetime) -> RecallTrace:
         """Return the trace of a recall: its seeds, the returned facts, then the facts only considered."""
-        walked = {fact.edge_id: fact for fact in self._facts}
+        walked = self._facts
         returned = [
             walked[fact.id].changed(score=fact.score, rank=rank)
             if fact.id in walked
@@ -77,7 +79,7 @@ class Observer:
             for rank, fact in enumerate(result.facts, 1)
         ]
         ids = {fact.edge_id for fact in returned}
-        considered = [fact for fact in self._facts if fact.edge_id not in ids]
+        considered = sorted((fact for fact in walked.values() if fact.edge_id not in ids), key=lambda fact: -fact.score)
         return RecallTrace(
             scope=scope,
             query=result.query,

@@ -221,7 +221,8 @@ def _best(lines: Iterable[str], weights: Mapping[str, float]) -> float:
 def order_facts(facts: Sequence[Fact], episodes: Sequence[Episode], weights: Mapping[str, float]) -> list[Fact]:
     """Return facts by the share of the question's words that they have, plus half of 1 / the rank of the best source.
 
-    A fact that is over counts half, so that what is so stands before what was; so does one that was inferred.
+    What is over, or doesn't hold at the time that the question is about (`ScoreParts.past`), counts half, so that what
+    is asked for stands first; so does what was inferred.
     """
     ranks = {episode.id: rank for rank, episode in enumerate(episodes, 1)}
     every = max(sum(weights.values()), 1e-9)
@@ -230,7 +231,7 @@ def order_facts(facts: Sequence[Fact], episodes: Sequence[Episode], weights: Map
         best = min((ranks[i] for i in fact.episode_ids if i in ranks), default=None)
         said = f"{fact.fact} {fact.relation.replace('_', ' ')}"
         value = covered(said, weights) / every + (0.0 if best is None else 0.5 / best)
-        value = value if fact.valid_to is None else value / 2
+        value *= (1.0 if fact.valid_to is None else 0.5) if fact.parts is None else fact.parts.past
         return value if fact.inferred_by is None else value / 2
 
     return sorted(facts, key=relevance, reverse=True)
