@@ -419,9 +419,17 @@ def to_limit(limit: int) -> int:
     return limit
 
 
-_FIRST_PERSON = re.compile(r"\b(?:I|[Mm]y|[Mm]e|[Mm]ine|[Mm]yself|we|our|us)\b|\bi(?= |')")
+_FIRST_PERSON = re.compile(
+    r"(?<![\w-])i(?=[\s,;:?!'’)]|$)|\b(?:my|me|mine|myself|we|our|ours|ourselves)\b|(?-i:\b[Uu]s\b)", re.IGNORECASE
+)
+_TO_TELL = re.compile(r"(?:^|[.!?,:]|\bplease|\byou)\s*\b(?:give|let|remind|show|tell) (?:me|us)\b", re.IGNORECASE)
+
+
+def is_first_person(question: str) -> bool:
+    """Return whether a question is about who asks it: it has "I", "my", "our" …, other than in "tell me"."""
+    return _FIRST_PERSON.search(_TO_TELL.sub(" ", question)) is not None
 
 
 def with_asker(question: str, asked_by: str | None) -> str:
     """Return a question in the first person with the name of who asks before it; any other question unchanged."""
-    return f"{asked_by}: {question}" if asked_by and _FIRST_PERSON.search(question) else question
+    return f"{asked_by}: {question}" if asked_by and is_first_person(question) else question

@@ -348,6 +348,7 @@ class GraphMemory(Exploration):
             episodes=episodes,
             include_inferred=include_inferred,
         )
+        options = options.changed(asked_by=asked_by and self._engine.stored_name(asked_by))
         return self._engine.recall.recall(self._scopes(scopes), with_asker(query, asked_by), options, trace=trace)
 
     def search(
@@ -403,6 +404,7 @@ class GraphMemory(Exploration):
             filters=self._engine.stored_filter(filters),
             min_trust=min_trust,
             min_confidence=settings.min_confidence if min_confidence is None else min_confidence,
+            asked_by=asked_by and self._engine.stored_name(asked_by),
             wait=settings.index_wait,
         )
         if trace:
@@ -450,15 +452,15 @@ class GraphMemory(Exploration):
         settings, moment = self._engine.settings, to_as_of(as_of)
         budget = int(settings.context_window * settings.context_share) if budget_tokens is None else budget_tokens
         limit = max(settings.recall_limit, min(200, budget // 12))
-        query = with_asker(query, asked_by)
         least: Trust = "untrusted" if flagged else min_trust
         k = max(settings.search_limit, min(_MOST_QUOTES, budget // 40))
-        found = self.search(
-            query, k=k, as_of=moment, filters=filters, min_trust=least, min_confidence=min_confidence, scopes=scopes
-        )
+        given: dict[str, Any] = {"as_of": moment, "filters": filters, "scopes": scopes}
+        found = self.search(query, asked_by=asked_by, k=k, min_trust=least, min_confidence=min_confidence, **given)
+        query = with_asker(query, asked_by)
         options = RecallOptions.of(
             settings, limit=limit, as_of=moment, filters=self._engine.stored_filter(filters), min_trust=least
         )
+        options = options.changed(asked_by=asked_by and self._engine.stored_name(asked_by))
         # a recall at a time searches also what was told later about that time
         evidence = found.evidence if moment is None and options.episodes else None
         known = self._engine.recall.recall(self._scopes(scopes), query, options, evidence=evidence)

@@ -40,11 +40,14 @@ class Evidence:
         facts that share a word with the question count.
     degraded
         Messages about parts of the search that were unavailable.
+    unknown_asker
+        Whether the question is about who asks it, and it isn't known who that is.
     """
 
     episode_ids: Sequence[str] = ()
     lists: Collection[str] = ()
     degraded: tuple[str, ...] = ()
+    unknown_asker: bool = False
 
 
 FindEvidence = Callable[[Sequence[Scope], str, RecallOptions], Evidence]

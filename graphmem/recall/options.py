@@ -74,6 +74,7 @@ class RecallOptions(Model):
     temporal_decay_rate: Annotated[float, Field(ge=0.0, le=10.0, allow_inf_nan=False)]
     edge_types: tuple[EdgeType, ...] = ()
     as_of: AsOf | None = None
+    asked_by: str | None = None
     ended_after: datetime | None = None
     only_ended: bool = False
     filters: EpisodeFilter | None = None

@@ -78,6 +78,7 @@ def recall(
     evidence
         Episodes that a search found for the question.
     """
+    evidence = evidence or Evidence()
     seeds = find_seeds(
         backend,
         scopes,
@@ -86,11 +87,10 @@ def recall(
         limit=options.max_seeds,
         community_cap=options.seed_community_cap,
         as_of=options.as_of,
-        embeddings=embeddings,
+        embeddings=None if evidence.unknown_asker else embeddings,  # who is near in meaning isn't who asks
         mode=options.seed_mode,
     )
     strategy, edge_types = _planned(query, seeds, options, now)
-    evidence = evidence or Evidence()
     stated = stated_facts(backend, scopes, query, evidence, options, ontology, now)
 
     def find(*, live: bool) -> tuple[_Scored | None, list[Fact], Sources]:

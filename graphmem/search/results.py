@@ -99,6 +99,9 @@ class SearchResults(Model, Sequence[Found]):
         Id of the trace for `why`, if the search was traced.
     confidence
         Calibrated probability that one of the ten best episodes answers the question, in [0, 1].
+    unknown_asker
+        Whether the question is in the first person and it isn't known who asks: nobody was named and several people
+        speak, or the one who was named neither speaks nor is known. Facts then don't answer it.
     """
 
     query: str
@@ -108,10 +111,13 @@ class SearchResults(Model, Sequence[Found]):
     seeds: tuple[str, ...] = ()
     trace_id: str | None = None
     confidence: float = 0.0
+    unknown_asker: bool = False
 
     @property
     def evidence(self) -> Evidence:
         """The episodes that share a word, a fact, a name or a speaker with the question, for a recall."""
+        if self.unknown_asker:
+            return Evidence(unknown_asker=True)
         return evidence_of((one.episode.id, one.reasons, one.episode.source == "triple") for one in self.found)
 
     def __iter__(self) -> Iterator[Found]:  # type: ignore[override]
@@ -179,6 +185,8 @@ class SearchOptions(Model):
         Only episodes of sources with at least this trust.
     min_confidence
         Return nothing if the confidence of the whole result is below this.
+    asked_by
+        Who asks, if that was given.
     wait
         Seconds that a search may spend on indexing rows that were stored but not indexed yet.
     """
@@ -193,6 +201,7 @@ class SearchOptions(Model):
     filters: EpisodeFilter | None = None
     min_trust: Trust = "untrusted"
     min_confidence: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
+    asked_by: str | None = None
     wait: float = 1.0
 
     @property

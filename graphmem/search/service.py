@@ -15,6 +15,7 @@ from graphmem.embed import TokenVectors
 from graphmem.errors import EmbeddingFailed, IndexMismatch, IndexUnavailable, StoreFull, StoreReadOnly
 from graphmem.index.copies import MEMORY
 from graphmem.index.encoder import EpisodeEncoder
+from graphmem.inputs import is_first_person
 from graphmem.models import AsOf, EpisodeQuery, RecallTrace, Scope, TracedEpisode, TracedSeed, is_live, utc_now
 from graphmem.process import one_blas_thread
 from graphmem.protocols import GraphBackend, VectorHit, VectorIndex
@@ -221,23 +222,31 @@ class GraphRAGService:
             degraded=tuple(ranked.degraded),
             seeds=ranked.seeds,
             confidence=ranked.confidence,
+            unknown_asker=ranked.unknown_asker,
         )
 
     def evidence(self, scopes: Sequence[Scope], query: str, options: RecallOptions) -> Evidence:
         """Return the best episodes for the question of a recall that share a word, a fact, a name or a speaker with it.
 
-        There are none for a question in the first person if several people speak and it isn't known who asks, nor in an
-        index of another embedding model, which is reported.
+        There are none for a question in the first person if it isn't known who asks, nor in an index of another
+        embedding model, which is reported.
         """
         known = None if options.as_of is None else AsOf(known=options.as_of.known)
         wanted = SearchOptions(
-            k=options.episodes, as_of=known, filters=options.filters, min_trust=options.min_trust, wait=self._wait
+            k=options.episodes,
+            as_of=known,
+            filters=options.filters,
+            min_trust=options.min_trust,
+            asked_by=options.asked_by,
+            wait=self._wait,
         )
         try:
             ranked = self._ranked(scopes, query[:MAX_QUERY], wanted, None)
         except IndexMismatch as error:
             return Evidence(degraded=(str(error),))
-        rows = () if ranked.unknown_asker else ranked.rows
+        if ranked.unknown_asker:
+            return Evidence(degraded=tuple(ranked.degraded), unknown_asker=True)
+        rows = ranked.rows
         return evidence_of(((row.episode_id, row.reasons, row.is_list) for row in rows), ranked.degraded)
 
     @one_blas_thread
@@ -266,8 +275,23 @@ class GraphRAGService:
             best = {corpus.ids[i]: i for i in order[:RERANKED]}
         if reranker is not None:
             order = self._reranked(reranker, scopes, query, best, order, ranking, degraded)
+        unknown = self._unknown_asker(scopes, asked, corpus, options.asked_by)
         with view.lock:
-            return _Ranked(now, degraded, *_rows(corpus, asked, ranking, order, options))
+            return _Ranked(now, degraded, *_rows(corpus, asked, ranking, order, options), unknown)
+
+    def _unknown_asker(
+        self, scopes: Sequence[Scope], asked: ParsedQuestion, corpus: Corpus, asked_by: str | None
+    ) -> bool:
+        """Return whether a question is about who asks, and who that is isn't known; a round trip for a given name."""
+        is_own = asked.side == USER or is_first_person(asked.text)
+        if not is_own or asked.speakers or corpus.has_assistant:
+            return False
+        if asked_by is None:
+            return len(corpus.speakers) > 1
+        name = canonical(asked_by)
+        if any(canonical(speaker) == name for speaker in corpus.speakers):
+            return False
+        return not any(self._backend.resolve_names(scope, [name]) for scope in scopes)
 
     def traced(
         self, scopes: Sequence[Scope], query: str, options: SearchOptions, recorder: RecallRecorder
@@ -420,8 +444,8 @@ def _in_order(total: Floats, corpus: Corpus, options: SearchOptions, among: Ints
 
 def _rows(
     corpus: Corpus, asked: ParsedQuestion, ranking: Ranking, order: list[int], options: SearchOptions
-) -> tuple[list[_Row], tuple[str, ...], float, bool]:
-    """Return the best episodes of an order, the seeds, the confidence, and whether it isn't known who asks."""
+) -> tuple[list[_Row], tuple[str, ...], float]:
+    """Return the best episodes of an order, the seeds, and the confidence."""
     if asked.form != "answer":  # half of a pair of request and reply, which a summary needs together
         sessions, weight = corpus.session_of.rows, 0.5 if asked.form == "summary" else 1.0
         order = spread(order, ranking.total, sessions, weight)
@@ -434,8 +458,7 @@ def _rows(
     seeds = tuple(corpus.names.texts[seed] for seed in ranking.seeds)
     ids, total = corpus.ids, ranking.total
     rows = [_Row(ids[i], float(total[i]), _reasons(i, ranking, corpus), sure[i], ids[i] in corpus.lists) for i in top]
-    is_own = asked.side == USER and not asked.speakers
-    return rows, seeds, whole, is_own and not corpus.has_assistant and len(corpus.speakers) > 1
+    return rows, seeds, whole
 
 
 def _reasons(i: int, ranking: Ranking, corpus: Corpus) -> tuple[Reason, ...]:

@@ -51,3 +51,22 @@ def test_search_and_context_prefer_the_words_of_who_asks(memory: GraphMemory, as
     quotes = memory.context("Which animal did I adopt?", asked_by=asked_by).partition("## Episodes")[2]
     assert pet in found.found[0].episode.text
     assert min((quotes.find(word) % 10_000, word) for word in ("parrot", "turtle"))[1] == pet
+
+
+@pytest.mark.parametrize("asked_by", [None, "Lena"])
+@pytest.mark.parametrize("question", ["Where do I work?", "MY HOME?", "Where did i, of all people, work?", "Our home?"])
+def test_nobody_answers_for_an_unknown_asker(memory: GraphMemory, question: str, asked_by: str | None) -> None:
+    assert memory.recall(question, asked_by=asked_by).facts == ()
+    assert "Known facts" not in memory.context(question, asked_by=asked_by)
+
+
+def test_an_unknown_asker_may_ask_about_others(memory: GraphMemory) -> None:
+    assert memory.recall("Where does Tom work?", asked_by="Lena")[0].target == "Initech"
+    assert memory.recall("Did Tom tell me where he works?", asked_by="Lena")[0].source == "Tom"
+
+
+def test_facts_without_speakers_are_not_those_of_whoever_asks(open_memory: OpenMemory) -> None:
+    memory = open_memory("memory://", embeddings="none")
+    memory.add_facts(FACTS)
+    assert memory.recall("Where do I live?", asked_by="Lena").facts == ()
+    assert memory.recall("Where do I live?", asked_by="Tom")[0].target == "Turin"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from graphmem.inputs import with_asker
 from graphmem.search.names import Names
 from graphmem.search.question import (
     ASSISTANT,
@@ -199,3 +200,25 @@ def test_the_side_of_a_turn_is_its_role_or_a_speaker_named_like_one(
     role: str | None, speaker: str | None, side: int
 ) -> None:
     assert side_of(role, speaker) == side
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        *("Where do I work?", "MY HOME?", "Our home?", "We live where?", "Where did i, of all people, work?"),
+        *("what's mine?", "Remind me where I live.", "Did Tom tell me?", "Who visited us?", "i'm where?"),
+    ],
+)
+def test_a_question_about_who_asks(question: str) -> None:
+    assert with_asker(question, "Maya") == f"Maya: {question}"
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        *("Tell me about yourself.", "Please show us the house.", "Can you tell me where Tom lives?"),
+        *("Who lives in the US?", "What is i.e. short for?", "Is the wi-fi on?"),
+    ],
+)
+def test_a_question_about_others(question: str) -> None:
+    assert with_asker(question, "Maya") == question
