@@ -39,6 +39,7 @@ _RELATIVE = re.compile(r"\b(?:that|which|who|whom|whose)\b[^,;]*$", re.I)
 _BEFORE_DATE = re.compile(r"\b(?:before|earlier than|prior to|till|until|up to)\b[^,;]*$", re.I)
 _SINCE_DATE = re.compile(r"\b(?:after|since)\b[^,;]*$|\bfrom\s+$", re.I)
 _YEAR = re.compile(r"(?<![\w$€£.,/-])(?:19|20)\d\d(?![\w%/-]|[.,]\d)")
+_BETWEEN = re.compile(r"\bbetween ((?:19|20)\d\d) and (?=(?:19|20)\d\d\b)", re.I)
 _BEFORE = re.compile(r"\b(?:before|prior to)\b(?P<what>[^?.!;]*)", re.I)
 _FORMERLY = re.compile(
     r"\bused to\b|\bdid(?:n['’]?t)?\b.*\buse to\b|\b(?:former|previous)(?:ly)?\b|\bin the past\b|\bno longer\b", re.I
@@ -80,7 +81,7 @@ def period_of(query: str, now: datetime) -> Period | None:
     another sentence or a relative clause ("Anna, whom I met in 2020"), beside "now" or in the present tense may date
     something else, so that what holds now is asked for as well.
     """
-    read = query[:MAX_QUERY]
+    read = _BETWEEN.sub(r"from \1 to ", query[:MAX_QUERY])
     if (asker := _ASKER.match(read)) is not None:
         read = " " * asker.end() + read[asker.end() :]
     begin, end = _asking(read)

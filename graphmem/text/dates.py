@@ -5,7 +5,8 @@ message takes microseconds, where `dateparser.search` takes tens of milliseconds
 
 Conventions: weeks begin on Monday; "last Friday" is the latest one before the day of the reference, "next Friday"
 the first one after it; "three weeks ago" is the calendar week, "three months ago" the month, "three years ago" the
-year; seasons are those of the northern hemisphere. 3/4/2023 is ignored because the order of day and month is ambiguous.
+year; seasons are those of the northern hemisphere, and "this winter" is the one that goes on. 3/4/2023 is ignored
+because the order of day and month is ambiguous, and so is a date that another one counts from ("a week from Monday").
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Literal
 
 from graphmem.errors import InvalidInput
 
-Grain = Literal["hour", "day", "week", "weekend", "month", "season", "year", "decade"]
+Grain = Literal["hour", "day", "week", "weekend", "month", "season", "quarter", "year", "decade"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,7 @@ _YEAR = r"(?:1[0-9]|20)\d\d"
 _DECADE = r"(?:1[0-9]|20)\d0"
 _DAY = r"(?:0?[1-9]|[12]\d|3[01])"
 _ORDINALS: list[str] = list("first second third fourth fifth sixth seventh eighth ninth tenth".split())
+_SEASON = r"(?:spring|summer|autumn|fall|winter)"
 _NTH = rf"(?:{_DAY}(?!\d)|(?=[efnst])(?:{'|'.join(_ORDINALS)})(?=\s+of\b))"
 
 _PATTERN = re.compile(
@@ -84,19 +86,25 @@ _PATTERN = re.compile(
       (?P<dmy_m>{_MONTH})(?:,?\s+(?P<dmy_y>{_YEAR}))?)
   | (?P<mdy>(?P<mdy_m>{_MONTH})\s+(?P<mdy_d>{_DAY})(?:st|nd|rd|th)?(?![\w:])(?:,?\s+(?P<mdy_y>{_YEAR}))?)
   | (?P<my>(?P<my_m>{_MONTH}),?\s+(?P<my_y>{_YEAR}))
+  | (?=\d)(?P<dots>(?P<dots_a>\d\d?)(?P<dots_s>[/.])(?P<dots_b>\d\d?)(?P=dots_s)(?P<dots_y>{_YEAR}))
+  | (?=h)(?P<half>half\s+an?\s+(?P<half_u>{_UNIT})\s+(?:ago|back)\b)
   | (?P<ago>(?:(?=[ao][blrv])(?:about|around|almost|over)\s+|)(?P<ago_n>{_COUNT})\s+(?P<ago_u>{_UNIT})\s+
       (?:ago|back)\b)
   | (?P<ahead>in\s+(?P<ahead_n>{_COUNT})\s+(?P<ahead_u>{_UNIT})(?:'s?\s+time)?(?!\w))
   | (?P<hence>(?P<hence_n>{_COUNT})\s+(?P<hence_u>{_UNIT})\s+from\s+(?:now|today))
   | (?=[clnpt])(?P<rel>(?P<rel_w>last|past|this\s+past|previous|this|current|next|coming|this\s+coming)\s+
       (?P<rel_u>week(?:end)?|month|year|decade|night|spring|summer|autumn|fall|winter|{_WEEKDAY}|{_MONTH}))
+  | (?=[afstw])(?P<of>(?:the\s+|)(?P<of_s>{_SEASON})(?:\s+of)?\s+(?P<of_y>{_YEAR}))
+  | (?=[fqst])(?P<quarter>(?:q(?P<quarter_q>[1-4])|(?:the\s+)?(?P<quarter_n>first|second|third|fourth)\s+quarter)
+      (?:\s+of)?\s+(?P<quarter_y>{_YEAR}))
   | (?P<part>this\s+(?:morning|afternoon|evening))
   | (?=[dt])(?P<two>(?:the\s+|)day\s+(?P<two_w>before\s+yesterday|after\s+tomorrow))
   | (?=[ty])(?P<word>today|tonight|yesterday|tomorrow)
   | (?=[bdfistu][inoruy])(?P<century>(?:in|since|until|till|during|from|by)\s+the\s+
       (?:(?:early|late|mid)[\s-]+)?(?P<century_y>{_DECADE})'?s)
   | (?=[abcdefilmostu][aefinoruy])(?P<year>
-      (?:in|since|until|till|by|during|from|to|before|after|around|of|circa|early|late|mid)\s+(?P<year_y>{_YEAR}))
+      (?:in|since|until|till|by|during|from|to|before|after|around|of|circa|early|late|mid)\s+
+      (?:(?P<year_y>{_YEAR})|['’](?P<year_s>\d\d)(?!\d)))
   | (?=[abdefilmostu][aefinoruy])(?P<month>
       (?:in|since|until|till|by|during|from|before|after|of|early|late|mid)\s+(?P<month_m>{_MONTH})(?!,?\s+\d))
   | (?=[fmostw])(?P<day>(?:on\s+|)(?P<day_w>{_FULL_WEEKDAY})|on\s+(?P<day_s>{_WEEKDAY}))
@@ -104,6 +112,14 @@ _PATTERN = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _LEADING = re.compile(r"(?:in|on|since|until|till|by|during|from|to|before|after|around|of|circa)\s+", re.IGNORECASE)
+_COUNTED_FROM = re.compile(
+    rf"(?<!\w)(?:{_COUNT}\s+{_UNIT}|the\s+(?:day|week|month|year))\s+(?:before|after)\s+$"
+    rf"|(?<!\w){_COUNT}\s+{_UNIT}\s+from\s+$",
+    re.IGNORECASE,
+)
+_HALF = re.compile(r"(?<!\w)half(?:\s+of)?\s+$", re.IGNORECASE)
+_ANOTHER_DAY = re.compile(r",?\s+(?:(?:before\s+last|after\s+next)\b|(?:the\s+)?\d\d?(?:st|nd|rd|th)\b)", re.IGNORECASE)
+_LOOKED_AT = 60  # characters before a date
 _ASCII = str.maketrans("ſıİ\u212a", "siik")  # a case-insensitive pattern matches these as ASCII letters
 
 Interval = tuple[datetime, datetime, Grain]
@@ -140,7 +156,7 @@ def find_dates(text: str, reference: datetime, *, future: bool = False) -> list[
         words = match[0]
         if words not in read:
             read[words] = _read(match, reference, future)
-        if (date := read[words]) is not None:
+        if (date := read[words]) is not None and not _is_misread(match, date[0]):
             lead, interval = date
             start, end = match.span()
             found.append(DateSpan(start + lead, end, text[start + lead : end], *interval))
@@ -151,10 +167,22 @@ def _read(match: re.Match[str], reference: datetime, future: bool) -> tuple[int,
     """Return the length of the preposition before the date, and the interval that it covers; None for invalid dates."""
     try:
         interval = _READERS[match.lastgroup or ""](match, reference, future)
-    except (ValueError, OverflowError):
-        return None  # 31 February, the year 9999 and 8,000 years on
+    except (KeyError, ValueError, OverflowError):
+        return None  # half a day ago, 31 February, the year 9999 and 8,000 years on
     lead = _LEADING.match(match[0]) if match.lastgroup != "ahead" else None
     return None if interval is None else (lead.end() if lead else 0, interval)
+
+
+def _is_misread(match: re.Match[str], lead: int) -> bool:
+    """Return whether a match is only a part of a date that isn't read: "a year ago" of "half a year ago"."""
+    text, start, kind = match.string, match.start(), match.lastgroup
+    before = text[max(0, start - _LOOKED_AT) : start]
+    if kind in ("ago", "hence"):
+        return _HALF.search(before) is not None
+    if kind == "day" and _ANOTHER_DAY.match(text, match.end()) is not None:
+        return True
+    counted = _COUNTED_FROM.search(before + text[start : start + lead])
+    return counted is not None and (kind in ("day", "rel", "word") or not counted[0].rstrip().endswith("from"))
 
 
 def _midnight(moment: datetime) -> datetime:
@@ -299,7 +327,8 @@ def _relative(match: re.Match[str], reference: datetime, _future: bool) -> Inter
 def _relative_season(reference: datetime, step: int, unit: str) -> Interval:
     year = reference.year
     if step == 0:
-        return _season(reference, year, unit)
+        last = _season(reference, year - 1, unit)  # a winter goes on in the next year
+        return last if reference < last[1] else _season(reference, year, unit)
     if step < 0:
         return max(s for y in (year - 2, year - 1, year) if (s := _season(reference, y, unit))[1] <= reference)
     return min(s for y in (year, year + 1) if (s := _season(reference, y, unit))[0] > reference)
@@ -332,6 +361,36 @@ def _bare_month(match: re.Match[str], reference: datetime, future: bool) -> Inte
     return _month(reference, _bare_year(reference, month, reference.day, future), month)
 
 
+def _numbers(match: re.Match[str], reference: datetime, _future: bool) -> Interval | None:
+    """Return the day of 25.12.2024 or 12/25/2024; None if either number may be the month."""
+    first, second = int(match["dots_a"]), int(match["dots_b"])
+    if (first > 12) == (second > 12):
+        return None
+    day, month = (first, second) if first > 12 else (second, first)
+    return _day(_midnight(reference).replace(year=int(match["dots_y"]), month=month, day=day))
+
+
+def _half(match: re.Match[str], reference: datetime, _future: bool) -> Interval:
+    unit = match["half_u"].lower().rstrip("s")
+    count, part = {"hour": (30, "minute"), "week": (3, "day"), "month": (2, "week"), "year": (6, "month")}[unit]
+    return _shifted(reference, -count, part)
+
+
+def _quarter(match: re.Match[str], reference: datetime, _future: bool) -> Interval:
+    named = match["quarter_n"]
+    number = int(match["quarter_q"]) if named is None else _ORDINALS.index(named.lower()) + 1
+    begin, year = 3 * number - 2, int(match["quarter_y"])
+    return _month(reference, year, begin)[0], _month(reference, year, begin + 3)[0], "quarter"
+
+
+def _named_year(match: re.Match[str], reference: datetime, _future: bool) -> Interval:
+    """Return a year; '98 is the latest one that isn't in the future."""
+    if match["year_y"] is not None:
+        return _year(reference, int(match["year_y"]))
+    year = reference.year // 100 * 100 + int(match["year_s"])
+    return _year(reference, year if year <= reference.year else year - 100)
+
+
 def _named_day(match: re.Match[str], reference: datetime, _future: bool) -> Interval:
     step = {"yesterday": -1, "tomorrow": 1}.get(match["word"].lower(), 0)
     return _day(reference + timedelta(days=step))
@@ -350,7 +409,11 @@ _READERS: dict[str, Callable[[re.Match[str], datetime, bool], Interval | None]] 
     "two": lambda m, r, _: _day(r + timedelta(days=-2 if m["two_w"].lower().startswith("before") else 2)),
     "word": _named_day,
     "century": lambda m, r, _: _year(r, int(m["century_y"]), 10),
-    "year": lambda m, r, _: _year(r, int(m["year_y"])),
+    "year": _named_year,
+    "of": lambda m, r, _: _season(r, int(m["of_y"]), m["of_s"].lower()),
+    "quarter": _quarter,
+    "dots": _numbers,
+    "half": _half,
     "month": _bare_month,
     "day": _bare_weekday,
 }
@@ -370,4 +433,6 @@ def written(begin: datetime, grain: Grain) -> str:
     if grain == "season":
         name = {3: "spring", 6: "summer", 9: "autumn", 12: "winter"}[begin.month]
         return f"in {name} {begin.year}"
+    if grain == "quarter":
+        return f"in Q{(begin.month + 2) // 3} {begin.year}"
     return f"in {begin.year}" if grain == "year" else f"in the {begin.year}s"

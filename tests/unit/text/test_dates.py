@@ -175,3 +175,61 @@ def test_a_day_that_its_month_lacks_is_the_last_of_the_month() -> None:
 
 def test_before_the_year_one_there_is_no_day() -> None:
     assert day_ago("999", "decade", MONDAY) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "begin", "until", "grain"),
+    [
+        ("this winter", "2022-12-01", "2023-03-01", "season"),
+        ("this spring", "2023-03-01", "2023-06-01", "season"),
+        ("half a year ago", "2022-07-01", "2022-08-01", "month"),
+        ("half a month ago", "2023-01-16", "2023-01-23", "week"),
+        ("in the summer of 2019", "2019-06-01", "2019-09-01", "season"),
+        ("in summer 2019", "2019-06-01", "2019-09-01", "season"),
+        ("in Q2 2024", "2024-04-01", "2024-07-01", "quarter"),
+        ("in the fourth quarter of 2021", "2021-10-01", "2022-01-01", "quarter"),
+        ("in '98", "1998-01-01", "1999-01-01", "year"),
+        ("since '19", "2019-01-01", "2020-01-01", "year"),
+        ("25.12.2024", "2024-12-25", "2024-12-26", "day"),
+        ("on 12/25/2024", "2024-12-25", "2024-12-26", "day"),
+    ],
+)
+def test_seasons_quarters_halves_and_short_forms(text: str, begin: str, until: str, grain: str) -> None:
+    span = only(text, datetime(2023, 1, 31, 12, tzinfo=UTC))
+    assert (span.begin.date().isoformat(), span.until.date().isoformat(), span.grain) == (begin, until, grain)
+
+
+def test_this_winter_is_the_coming_one_once_the_last_is_over() -> None:
+    assert only("this winter").begin.date().isoformat() == "2023-12-01"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "half a decade ago",
+        "half a year from now",
+        "the Friday before last",
+        "the Monday after next",
+        "on Friday the 13th",
+        "a week from Monday",
+        "two weeks from tomorrow",
+        "three days after last Friday",
+        "two years before 2020",
+        "the year after 2020",
+        "13.13.2024",
+        "3.4.2023",
+    ],
+)
+def test_a_part_of_a_date_is_no_date(text: str) -> None:
+    assert find_dates(text, MONDAY) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["for five years from 2010", "in the years before 2020", "a year ago", "on Friday at 5"]
+)
+def test_a_date_beside_a_number_is_one(text: str) -> None:
+    only(text)
+
+
+def test_a_quarter_is_written_with_its_year() -> None:
+    assert written(datetime(2024, 4, 1, tzinfo=UTC), "quarter") == "in Q2 2024"
