@@ -135,7 +135,8 @@ class RecallResult(Model, Sequence[Fact]):
     """Facts for a question, best first, with the seeds that led to them; a sequence of its `facts`.
 
     `strategy` is the one that was used; `timed_out` is True if its time limit ended it early. `degraded` has messages
-    about parts of the search for its evidence that were unavailable; empty if none were.
+    about parts of the search for its evidence that were unavailable; empty if none were. `confidence` is that of this
+    search: the probability that one of the ten best episodes answers the question, 0 without a search.
     """
 
     query: str
@@ -146,6 +147,7 @@ class RecallResult(Model, Sequence[Fact]):
     timed_out: bool = False
     trace_id: str | None = Field(default=None, description="id of its trace, if one was asked for")
     degraded: tuple[str, ...] = ()
+    confidence: float = 0.0
 
     def __iter__(self) -> Iterator[Fact]:  # type: ignore[override]
         return iter(self.facts)

@@ -443,7 +443,7 @@ class GraphMemory(Exploration):
         min_trust
             Trust that sources need; above ``external``, communities are left out, as they mix sources.
         min_confidence
-            As in `search`: without a probable answer, nothing is quoted, and facts alone are rendered.
+            As in `search`: without a probable answer, there are neither quotes nor facts. By default the setting.
         flagged
             Whether to quote texts that are flagged as prompt injections, too.
         explain
@@ -470,7 +470,9 @@ class GraphMemory(Exploration):
         if about and self._engine.has_expired(self._scopes(scopes)):
             about = ()  # summaries may be about what has expired, until that is erased
         left = budget - fence_tokens(count_tokens)
-        text, lines = build_context(known.facts, left, count_tokens, question=query, episodes=said, communities=about)
+        least_sure = settings.min_confidence if min_confidence is None else min_confidence
+        facts = known.facts if max(found.confidence, known.confidence) >= least_sure else ()
+        text, lines = build_context(facts, left, count_tokens, question=query, episodes=said, communities=about)
         why = explain_context(lines, text, found, count_tokens) if explain else ()
         degraded = dict.fromkeys((*found.degraded, *known.degraded))
         return Context(fenced(text), why, confidence=found.confidence, degraded=degraded)

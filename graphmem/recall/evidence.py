@@ -40,6 +40,8 @@ class Evidence:
         facts that share a word with the question count.
     degraded
         Messages about parts of the search that were unavailable.
+    confidence
+        Calibrated probability that one of the ten best episodes answers the question, in [0, 1].
     unknown_asker
         Whether the question is about who asks it, and it isn't known who that is.
     """
@@ -47,6 +49,7 @@ class Evidence:
     episode_ids: Sequence[str] = ()
     lists: Collection[str] = ()
     degraded: tuple[str, ...] = ()
+    confidence: float = 0.0
     unknown_asker: bool = False
 
 

@@ -113,6 +113,7 @@ def recall(
         strategy=strategy,
         timed_out=scored is not None and scored.walk.timed_out,
         degraded=evidence.degraded,
+        confidence=evidence.confidence,
     )
 
 

@@ -55,13 +55,16 @@ def is_grounded(of_results: Iterable[Iterable[Reason]]) -> bool:
     return any(reason.channel in _GROUNDS and reason.score > 0 for reasons in of_results for reason in reasons)
 
 
-def evidence_of(ranked: Iterable[tuple[str, Sequence[Reason], bool]], degraded: Sequence[str] = ()) -> Evidence:
+def evidence_of(
+    ranked: Iterable[tuple[str, Sequence[Reason], bool]], degraded: Sequence[str] = (), *, confidence: float = 0.0
+) -> Evidence:
     """Return the evidence of ranked episodes, given as (id, reasons, whether it is a list of ready-made facts).
 
     An episode counts if it shares a word, a fact or a name with the question, or is by a speaker that it names.
     """
     kept = {episode_id: is_list for episode_id, reasons, is_list in ranked if _is_evidence(reasons)}
-    return Evidence(list(kept), {episode_id for episode_id, is_list in kept.items() if is_list}, tuple(degraded))
+    lists = {episode_id for episode_id, is_list in kept.items() if is_list}
+    return Evidence(list(kept), lists, tuple(degraded), confidence)
 
 
 def _is_evidence(reasons: Sequence[Reason]) -> bool:
@@ -118,7 +121,8 @@ class SearchResults(Model, Sequence[Found]):
         """The episodes that share a word, a fact, a name or a speaker with the question, for a recall."""
         if self.unknown_asker:
             return Evidence(unknown_asker=True)
-        return evidence_of((one.episode.id, one.reasons, one.episode.source == "triple") for one in self.found)
+        ranked = ((one.episode.id, one.reasons, one.episode.source == "triple") for one in self.found)
+        return evidence_of(ranked, confidence=self.confidence)
 
     def __iter__(self) -> Iterator[Found]:  # type: ignore[override]
         return iter(self.found)

@@ -247,7 +247,8 @@ class GraphRAGService:
         if ranked.unknown_asker:
             return Evidence(degraded=tuple(ranked.degraded), unknown_asker=True)
         rows = ranked.rows
-        return evidence_of(((row.episode_id, row.reasons, row.is_list) for row in rows), ranked.degraded)
+        read = ((row.episode_id, row.reasons, row.is_list) for row in rows)
+        return evidence_of(read, ranked.degraded, confidence=ranked.confidence)
 
     @one_blas_thread
     def _ranked(

@@ -110,3 +110,16 @@ def test_a_context_tells_what_the_search_of_its_recall_lacked(
 
     monkeypatch.setattr(memory._engine.recall, "_find_evidence", search)  # pyright: ignore[reportPrivateUsage]
     assert memory.context("Who is at Volta?", as_of="2026-03-05").degraded == ("the model is away",)
+
+
+def test_a_context_without_a_probable_answer_has_no_facts(memory: GraphMemory) -> None:
+    question = "Who handed in a notice because of the pay?"
+    sure = memory.search(question).confidence
+    assert memory.recall(question).confidence == pytest.approx(sure, abs=0.05)
+    assert "Priya works at Volta Energy" in memory.context(question, min_confidence=sure)
+    assert memory.context(question, min_confidence=min(1.0, sure + 0.01)) == ""
+
+
+def test_what_was_told_later_answers_about_an_earlier_time(memory: GraphMemory) -> None:
+    memory.add_facts([{"subject": "Priya", "relation": "works_at", "object": "Acme", "valid_from": "2020-01-01"}])
+    assert "works at Acme" in memory.context("Where does Priya work?", as_of="2021-01-01", min_confidence=0.01)
