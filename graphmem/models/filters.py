@@ -85,7 +85,8 @@ class EpisodeFilter(Model):
     Parameters
     ----------
     session_ids, speakers, roles, sources
-        Allowed values of that field; one text stands for a list of it.
+        Allowed values of that field; one text stands for a list of it. They are compared as stored, so that upper and
+        lower case differ, also of speakers, other than for `asked_by`.
     session_prefix
         Episodes of sessions whose id begins with this text: no wildcards, and upper and lower case differ.
     since, until

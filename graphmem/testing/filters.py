@@ -87,6 +87,7 @@ class FilterTests(StoreTests):
             ({"session_prefix": ""}, [1, 2, 3]),
             ({"session_prefix": "s", "session_ids": ["t"]}, []),
             ({"speakers": ["Zoë", 'it\'s "me"']}, [1, 3]),
+            ({"speakers": "zoë"}, []),
             ({"roles": "user"}, [1, 3]),
             ({"sources": ["document", "triple"]}, [4, 5]),
             ({"since": day(3)}, [3, 4, 5]),
