@@ -27,7 +27,7 @@ _SENTENCE = re.compile(r"[^.?!]+(?:[.?!](?!\s|$)[^.?!]*)*[.?!]*\s*")
 _ASKER = re.compile(r"[\w .'’-]{1,60}: ")
 _AUXILIARY = re.compile(
     r"\b(?:(?P<past>did|was|were|had)|(?P<perfect>has|have)"
-    r"|(?P<present>am|are|can|could|do|does|is|may|might|must|shall|should|will|would|won|can))(?:n['’]?t)?\b"
+    r"|(?P<present>am|are|can|could|do|does|is|(?-i:may)|might|must|shall|should|will|would|wo(?=n['’]t)))(?:n['’]?t)?\b"
     r"|\b(?P<short>he|how|it|she|that|there|what|when|where|who)['’]s\b",
     re.I,
 )
@@ -37,6 +37,7 @@ _NOW = re.compile(
 )
 _RELATIVE = re.compile(r"\b(?:that|which|who|whom|whose)\b[^,;]*$", re.I)
 _BEFORE_DATE = re.compile(r"\b(?:before|earlier than|prior to|till|until|up to)\b[^,;]*$", re.I)
+_CONJUNCTION = 2  # words: "prior to", "earlier than"
 _SINCE_DATE = re.compile(r"\b(?:after|since)\b[^,;]*$|\bfrom\s+$", re.I)
 _YEAR = re.compile(r"(?<![\w$€£.,/-])(?:19|20)\d\d(?![\w%/-]|[.,]\d)")
 _BETWEEN = re.compile(r"\bbetween ((?:19|20)\d\d) and (?=(?:19|20)\d\d\b)", re.I)
@@ -121,17 +122,24 @@ def _dated(text: str, dates: Sequence[DateSpan], asking: tuple[int, int], tense:
     is_bare = dates[0].end == 0
     main = [date for date in dates if begin <= date.start < end and not _is_relative(text[begin : date.start])]
     used = main or dates
-    leads = bool(main or is_bare) and tense != "present"
+    leads, is_sure = bool(main or is_bare) and tense != "present", not is_bare
     first, last = min(date.begin for date in used), max(date.until for date in used)
     if len(used) == 1 and not is_bare:
         before = text[begin if main else 0 : used[0].start]
-        if _BEFORE_DATE.search(before):
+        if (limit := _BEFORE_DATE.search(before)) is not None:
             first, last = EVER, first
+            is_sure = len(limit[0].split()) <= _CONJUNCTION  # "before 2020", not "before the race in 2020"
         elif _SINCE_DATE.search(before):
             return Period(first, now, leads=False)
     asks = "?" in sentence or not set(QUESTION_WORDS).isdisjoint(split_words(sentence)[:2])  # "In which city did …"
-    alone = leads and not is_bare and asks and tense == "past" and not _NOW.search(sentence)
+    alone = leads and is_sure and asks and tense == "past" and not _is_about_now(sentence)
     return Period(first, last, leads, alone)
+
+
+def _is_about_now(sentence: str) -> bool:
+    """Return whether a sentence in the past tense also asks for the present: "… and now?", "… and does she still?"."""
+    verbs = (found[0].lower() for found in _AUXILIARY.finditer(sentence) if not found["past"] and not found["perfect"])
+    return _NOW.search(sentence) is not None or any(verb != "do" for verb in verbs)
 
 
 def _is_relative(before: str) -> bool:

@@ -72,6 +72,7 @@ def test_the_time_of_a_question(question: str, window: tuple[str, str] | None) -
         "Where did Maya work in 2020?",
         "In which city was Maya in 2020?",
         "Who did Maya meet in 2020?",
+        "In May 2020, where did Maya live?",
         "What did Maya do on 3 May 2021",
         "Tom: Where did I work in 2020?",
         "Where did Anna, whom Maya met in 2019, work in 2020?",
@@ -108,6 +109,8 @@ def test_a_date_that_may_be_about_something_else_only_adds(question: str) -> Non
     "question",
     [
         "Where did Maya live in 2020 and where does she live now?",
+        "Which friends did Maya have before 2020, and does she still see them?",
+        "What did Maya do before the race in May?",
         "Maya home 2020",
         "Anna lived in Rome in 2020.",
         "Where did Maya previously work?",
