@@ -166,7 +166,7 @@ def options_then(options: RecallOptions, period: Period) -> RecallOptions:
 def until_begin_of(period: Period, facts: Iterable[Fact]) -> Period | None:
     """Return the period up to the begin of the best fact whose target its `before` names; None without one."""
     words = set(split_words(period.before))
-    targets = ((fact, set(split_words(fact.target))) for fact in facts if words)
+    targets = ((fact, set(split_words(fact.target))) for fact in facts if words and fact.valid_from > EVER)
     named = next((fact for fact, target in targets if target and target <= words), None)
     return None if named is None else replace(period, until=named.valid_from, ended=False)
 

@@ -123,3 +123,22 @@ def test_a_context_without_a_probable_answer_has_no_facts(memory: GraphMemory) -
 def test_what_was_told_later_answers_about_an_earlier_time(memory: GraphMemory) -> None:
     memory.add_facts([{"subject": "Priya", "relation": "works_at", "object": "Acme", "valid_from": "2020-01-01"}])
     assert "works at Acme" in memory.context("Where does Priya work?", as_of="2021-01-01", min_confidence=0.01)
+
+
+@pytest.mark.server
+def test_what_was_replaced_answers_a_question_about_the_past(memory: GraphMemory) -> None:
+    homes = [("Rome", "2019-01-01"), ("Oslo", "2023-03-01")]
+    memory.add_facts(
+        [{"subject": "Priya", "relation": "lives_in", "object": home, "valid_from": at} for home, at in homes]
+    )
+
+    def found(question: str) -> list[str]:
+        facts = memory.recall(question, episodes=0)
+        return [fact.target for fact in facts if fact.relation == "lives_in"]
+
+    assert found("Where does Priya live?") == ["Oslo"]
+    assert found("Where did Priya use to live?") == ["Rome", "Oslo"]
+    assert found("Where did Priya live before Oslo?") == ["Rome", "Oslo"]
+    assert found("Where did Priya live before June 2023?") == ["Oslo", "Rome"]
+    assert found("Where did Priya live before 2022?") == ["Rome"]
+    assert found("Where does Priya, whom Tom met in 2020, live?") == ["Oslo", "Rome"]
