@@ -118,7 +118,9 @@ _COUNTED_FROM = re.compile(
     re.IGNORECASE,
 )
 _HALF = re.compile(r"(?<!\w)half(?:\s+of)?\s+$", re.IGNORECASE)
-_ANOTHER_DAY = re.compile(r",?\s+(?:(?:before\s+last|after\s+next)\b|(?:the\s+)?\d\d?(?:st|nd|rd|th)\b)", re.IGNORECASE)
+_ANOTHER_DAY = re.compile(
+    r",?\s{1,4}(?:(?:before\s{1,4}last|after\s{1,4}next)\b|(?:the\s{1,4})?\d\d?(?:st|nd|rd|th)\b)", re.IGNORECASE
+)
 _LOOKED_AT = 60  # characters before a date
 _ASCII = str.maketrans("ſıİ\u212a", "siik")  # a case-insensitive pattern matches these as ASCII letters
 
