@@ -48,14 +48,15 @@ the moment, jokes, irony or questions. A hypothetical ("if we moved to Go") is n
 date or a short phrase: "40,000 EUR", "on hold", "staff engineer".
 - relation: in snake_case and English, whatever the language of the text, written in the direction from source to \
 target. Take a relation of <known> again where it fits, and otherwise one of these: {single_valued} (one target at a \
-time); {multi_valued}, owns, responsible_for, member_of, has_role, reports_to, located_in, likes, dislikes, knows, \
-has_child, founded, joined, left, attended, scheduled_for, costs, depends_on, replaced, blocked_by, caused_by, \
-led_to; or another verb phrase.
+time; a second job or home beside the first is also_works_at or also_lives_in); {multi_valued}, owns, \
+responsible_for, member_of, has_role, reports_to, located_in, likes, dislikes, knows, has_child, founded, joined, \
+left, attended, scheduled_for, costs, depends_on, replaced, blocked_by, caused_by, led_to; or another verb phrase.
 - fact: an English sentence that is understood alone in a year: full names, and real dates in place of "next week".
 - certainty: stated (what the speaker says is so), plan (intended, scheduled, decided for later), hearsay (somebody \
 is said to have said it, or it is quoted), possible (a guess, "maybe", "thinking about"). A decision that holds from \
 now on is stated.
-- kind: event for what happened at a time and is over (an outage, a meeting, an arrival), otherwise state.
+- kind: event for what happened at a time and is over (an outage, a meeting, an arrival; "in 2010 I moved to Rome" \
+of somebody whose home is elsewhere), otherwise state.
 - valid_from: when it began or will begin, or happened, as an ISO 8601 date (2025-03-14), month (2025-03), year or \
 time, resolved against the time of the episode; null if the text doesn't tell, even if it is "now".
 - valid_to: the LAST day, month or year on which a state holds ("until July" is 2025-07, "until 31 December" is \
