@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from graphmem.protocols import ExtractedEdge, ExtractedEnding, ExtractionRequest
 
 _LONGEST = 12
 _ASKED = 500
+_LONGEST_CORRECTION = 200
 _ENDS = re.compile(r"[.!?\n]")
 _FIRST_SENTENCE = re.compile(r"[^.!?\n]+")
 # an answer with a subject of its own is complete
@@ -21,10 +22,11 @@ _DENIES = re.compile(r"(?:no|nope|nah|not anymore|not any more)\b[\s,.!]*", re.I
 _PLACE = re.compile(r"(?:in|at|near|from|for|with) ", re.IGNORECASE)
 _ADVERBS = r"(?:(?:currently|now|still|actually|also|usually|normally) )?"
 _NAME = r"[A-Z][\w&'-]*(?: [A-Z][\w&'-]*){0,3}"
+_LEAD = r"(?i:(?:oh\b[\s,.!-]*)?(?:(?:oops|wait|sorry|no|actually|my mistake|i mean)\b[\s,.:!-]*)+|\*(?=\S))"
+_DENIAL = re.compile(_LEAD)
 _CORRECTION = re.compile(
-    r"(?:(?:(?:oh|oops|wait|sorry|no|actually|my mistake)[\s,.:!-]*)+(?:i mean?t?(?: to say)? )?|i mean?t |\*\s*)"
-    rf"(?P<new>{_NAME})(?:,? not (?P<old>{_NAME}))?[.!*]*$",
-    re.IGNORECASE,
+    rf"(?:^|[,;.!?]\s+)(?P<lead>{_LEAD})?(?P<meant>(?i:(?:oh,? )?i meant(?: to say)? ))?"
+    rf"(?P<right>{_NAME})(?:,? not (?P<wrong>{_NAME}))?[.!*]*$"
 )
 
 
@@ -47,25 +49,69 @@ def completed(request: ExtractionRequest) -> str:
     return text
 
 
-def correction_of(request: ExtractionRequest) -> tuple[str, str | None] | None:
-    """Return (right name, wrong name or None) of a message that only corrects a name: "Sorry, I meant Austin"."""
-    match = _CORRECTION.match(request.episode.text.strip()) if len(request.episode.text) < 100 else None
-    if match is None:
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """Correction of a name.
+
+    Attributes
+    ----------
+    right
+        The right name.
+    wrong
+        The wrong name, if it is given.
+    said
+        The words before the correction in the same message, which it corrects; "" if an earlier message is.
+    is_explicit
+        Whether it is said to be one ("I meant Austin"), and not only by a word such as "sorry".
+    """
+
+    right: str
+    wrong: str | None
+    said: str
+    is_explicit: bool
+
+
+def correction_of(text: str) -> Correction | None:
+    """Return the correction of a name with which a message ends: "Sorry, I meant Austin"."""
+    text = text.strip()
+    match = _CORRECTION.search(text) if len(text) < _LONGEST_CORRECTION else None
+    if match is None or not (match["lead"] or match["meant"] or (match["wrong"] and not match.start())):
         return None
-    return (match["new"], match["old"]) if match["new"][0].isupper() else None
+    explicit = match["meant"] is not None or match["wrong"] is not None
+    return Correction(match["right"], match["wrong"], text[: match.start()], explicit)
 
 
 def corrected(
-    said: Sequence[ExtractedEdge], right: str, wrong: str | None
+    said: Sequence[ExtractedEdge], correction: Correction, fits: Callable[[ExtractedEdge], bool]
 ) -> tuple[list[ExtractedEdge], list[ExtractedEnding]]:
     """Return facts with a wrong name replaced by the right one, and the retractions of the wrong facts.
 
-    Without a wrong name, only the last fact about a name is corrected.
+    Without a wrong name, the facts with the only target that fits are corrected.
     """
-    wrongs = [e for e in said if not e.ended and e.target[:1].isupper() and wrong in (None, e.target)]
-    chosen = [e for e in (wrongs if wrong is not None else wrongs[-1:]) if e.target != right]
+    wrong, right = correction.wrong, correction.right
+    chosen = [e for e in said if not e.ended and wrong in (None, e.target) and e.target != right and fits(e)]
+    if len({e.target for e in chosen}) > 1:
+        return [], []
     facts = [replace(e, target=right, fact=e.fact.replace(e.target, right)) for e in chosen]
-    return facts, [ExtractedEnding(e.source, e.relation, e.target, why="corrected") for e in chosen]
+    return facts, [_retraction(e) for e in chosen]
+
+
+def denied(said: Sequence[ExtractedEdge], text: str, facts: Sequence[ExtractedEdge]) -> list[ExtractedEnding]:
+    """Return the retractions of facts that a message says again with another target: "No, I live in Austin"."""
+    if not _DENIAL.match(text):
+        return []
+    return [
+        _retraction(wrong)
+        for wrong in said
+        for fact in facts
+        if (wrong.source, wrong.relation, wrong.ended) == (fact.source, fact.relation, False)
+        and wrong.target != fact.target
+        and wrong.fact.replace(wrong.target, fact.target) == fact.fact
+    ]
+
+
+def _retraction(edge: ExtractedEdge) -> ExtractedEnding:
+    return ExtractedEnding(edge.source, edge.relation, edge.target, why="corrected")
 
 
 def _fragment(answer: str) -> bool:

@@ -6,11 +6,11 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from datetime import UTC
+from datetime import UTC, timedelta
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from graphmem.ingest.extract.spacy.answers import completed, corrected, correction_of
+from graphmem.ingest.extract.spacy.answers import completed, corrected, correction_of, denied
 from graphmem.ingest.extract.spacy.attributes import attributes
 from graphmem.ingest.extract.spacy.clauses import clauses, is_question
 from graphmem.ingest.extract.spacy.facts import Facts
@@ -18,6 +18,7 @@ from graphmem.ingest.extract.spacy.kinship import relatives
 from graphmem.ingest.extract.spacy.names import End, Names
 from graphmem.ingest.extract.spacy.prepare import prose
 from graphmem.ingest.extract.spacy.when import dates_of
+from graphmem.ingest.extract.spacy.words import ENTITY_TYPES, PLACES
 from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology
 from graphmem.protocols import (
     ExtractedEdge,
@@ -42,6 +43,8 @@ ENOUGH = 4 * MAX_EDGES
 """Number of distinct facts after which no further piece of a long text is parsed; the best ones are kept."""
 _ENOUGH_NAMES = 4 * MAX_ENTITIES  # the same for names in documents without facts
 CO_OCCURRENCE = 0.3
+MAX_CORRECTED = 2000
+_CORRECTED_WITHIN = timedelta(hours=1)
 _OTHER_LANGUAGE = Extraction(dropped=(("not English", 1),))
 
 
@@ -116,8 +119,9 @@ class SpacyExtractor(Extractor):
         episode = request.episode
         if episode.speaker and episode.title is None:
             edges += attributes(completed(request), episode.speaker)
-            more, wrong = self._corrected(request)
-            edges += more
+            more, wrong = self._corrected(request, edges)
+            retracted = {(e.source, e.relation, e.target) for e in wrong}
+            edges = [e for e in edges if (e.source, e.relation, e.target) not in retracted] + more
             endings += wrong
         for text in further:
             if len(_distinct(edges)) >= ENOUGH:
@@ -146,17 +150,41 @@ class SpacyExtractor(Extractor):
                 _add_names(mentioned, names, sentence)
         return _limited([], mentioned.values(), frozenset())
 
-    def _corrected(self, request: ExtractionRequest) -> tuple[list[ExtractedEdge], list[ExtractedEnding]]:
-        """Return the facts of the speaker's previous turn with another name, for "Sorry, I meant Austin"."""
-        correction = correction_of(request)
-        own = [turn for turn in request.context if turn.speaker == request.episode.speaker]
-        if correction is None or not own:
-            return [], []
-        earlier = ExtractionRequest(own[-1], addressee=request.addressee)
+    def _corrected(
+        self, request: ExtractionRequest, edges: Sequence[ExtractedEdge]
+    ) -> tuple[list[ExtractedEdge], list[ExtractedEnding]]:
+        """Return the corrected facts of "Sorry, I meant Austin", and the retractions of the speaker's earlier ones."""
+        episode = request.episode
+        correction = correction_of(episode.text)
+        if correction is not None and correction.said:
+            earlier = episode.changed(text=correction.said)
+        else:
+            own = [turn for turn in request.context if turn.speaker == episode.speaker]
+            near = own and episode.occurred_at - own[-1].occurred_at <= _CORRECTED_WITHIN
+            if not near or not (own[-1] is request.context[-1] or (correction and correction.is_explicit)):
+                return [], []
+            earlier = own[-1]
+        told = ExtractionRequest(earlier, addressee=request.addressee)
+        if correction is None:
+            return [], denied(self._found(told, self._parsed(told))[0], episode.text, edges) if edges else []
+
+        def fits(edge: ExtractedEdge) -> bool:
+            """Return whether the right name is of the target's kind: by itself a place, or by its place in the text."""
+            if not edge.target[:1].isupper() or edge.target not in earlier.text:
+                return False
+            explicit, right = correction.is_explicit, correction.right
+            text = earlier.text.replace(edge.target, right) if explicit else right
+            with parsing():
+                names = english_pipeline(self._model)(text[:MAX_CORRECTED]).ents
+            labels = {name.label_ for name in names if name.text == right} & ENTITY_TYPES.keys()
+            is_place = edge.target_type == "location"
+            return bool(labels) and bool(labels & PLACES) == is_place and (is_place or explicit)
+
+        return corrected(self._found(told, self._parsed(told))[0], correction, fits)
+
+    def _parsed(self, request: ExtractionRequest) -> Doc:
         with parsing():
-            doc = english_pipeline(self._model)(next(pieces(_text(earlier))))
-        found, _, _ = self._found(earlier, doc)
-        return corrected(found, *correction)
+            return english_pipeline(self._model)(next(pieces(_text(request))))
 
     def _found(self, request: ExtractionRequest, doc: Doc) -> _Found:
         episode = request.episode

@@ -34,6 +34,7 @@ ENTITY_TYPES: Mapping[str, str] = {
 }
 """spaCy label (OntoNotes 5) → entity type. Dates, amounts and ordinals aren't entities."""
 
+PLACES = frozenset({"GPE", "LOC", "FAC"})
 AMOUNTS = frozenset({"MONEY", "QUANTITY", "PERCENT"})
 QUANTITIES = AMOUNTS | {"DATE", "TIME", "CARDINAL", "ORDINAL"}
 
