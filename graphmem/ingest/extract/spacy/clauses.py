@@ -161,11 +161,15 @@ def _unreal(verb: Token) -> bool:
             return True
         if child.dep_ == "mark" and child.lower_ in words.UNREAL_MARKS:
             return True
-        if child.lower_ == "when" and child.dep_ in ("advmod", "mark") and verb.tag_ in ("VBP", "VBZ"):
-            return True  # "when I need it": an unspecified time
+        if child.lower_ in words.FUTURE_MARKS and child.dep_ in ("advmod", "mark") and verb.tag_ in ("VBP", "VBZ"):
+            return True  # "when I need it", "once I work there": an unspecified time
+        if child.lower_ == "in" and any(c.lower_ == "case" for c in child.children):
+            return True
+        if child.lower_ in ("had", "should") and verb.dep_ == "advcl" and any(c.i > child.i for c in subjects_of(verb)):
+            return True  # "had I moved"
         if child.dep_ == "advmod" and (child.lower_ in words.UNSURE or child.lower_ in words.UNREAL_MARKS):
             return True
-    return False
+    return verb.head.lower_ == "soon" and verb.tag_ in ("VBP", "VBZ")  # "as soon as I work there"
 
 
 def _inherited(verb: Token) -> tuple[list[Token], float] | None:
@@ -300,13 +304,23 @@ def _with_tense(clause: Clause) -> Clause:
     return replace(
         clause,
         past=clause.past or "VBD" in tags or perfect or (verb.tag_ == "VBN" and not aux),
-        ongoing=clause.ongoing or (perfect and "had" not in {a.lower_ for a in aux}),
+        ongoing=clause.ongoing or (perfect and "had" not in {a.lower_ for a in aux} and not _is_experience(verb)),
         negated=clause.negated or (negation(verb) and not over),
         ended=clause.ended or over,
         passive=_is_passive(verb),
         stance=clause.stance or ("plans_to" if will else ""),
         offhand=will,
     )
+
+
+def _is_experience(verb: Token) -> bool:
+    """Return whether a state in the perfect is past: "I have lived in Rome", without "since", "for …" or "always"."""
+    if verb.tag_ == "VBG" or verb.lemma_ not in words.STATES - words.STRONG_STATES - {"be", "have"}:
+        return False
+    if any(t.lower_ in ("since", "always") for t in verb.subtree):
+        return False
+    times = (c for c in verb.children if c.lower_ in words.LASTING or c.dep_ == "npadvmod")
+    return not any(t.ent_type_ == "DATE" for c in times for t in c.subtree)
 
 
 def _over(verb: Token) -> bool:

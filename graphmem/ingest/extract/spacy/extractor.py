@@ -16,7 +16,7 @@ from graphmem.ingest.extract.spacy.clauses import clauses, is_question
 from graphmem.ingest.extract.spacy.facts import Facts
 from graphmem.ingest.extract.spacy.kinship import relatives
 from graphmem.ingest.extract.spacy.names import End, Names
-from graphmem.ingest.extract.spacy.prepare import prose
+from graphmem.ingest.extract.spacy.prepare import is_joke, prose
 from graphmem.ingest.extract.spacy.when import dates_of
 from graphmem.ingest.extract.spacy.words import ENTITY_TYPES, PLACES
 from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology
@@ -100,6 +100,8 @@ class SpacyExtractor(Extractor):
         return [
             _OTHER_LANGUAGE
             if not ours
+            else Extraction()
+            if request.episode.speaker and is_joke(request.episode.text)
             else parse
             if isinstance(parse, Exception)
             else self._read(request, parse, further)

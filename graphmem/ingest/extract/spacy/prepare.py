@@ -51,7 +51,16 @@ _ABBREVIATED = "".join(
     rf"(?<!\b{word}\.)" for word in ("Dr", "Mr", "Mrs", "Ms", "St", "Jr", "Prof", "vs", "e\\.g", "[A-Z]")
 )
 _BETWEEN = re.compile(rf"(?=[\s\"')\]])(?:(?:(?<=[!?])|(?<=\.){_ABBREVIATED})[\"')\]]*\s+|\n+)")
+_JOKE = re.compile(
+    r"\b(?:just kidding|only joking|jk|(?:that|it) was (?:all )?a (?:lie|joke))\b|(?<!\S)/s(?!\S)|^yeah,? right[,.!]",
+    re.IGNORECASE,
+)
 _SEVERAL_WORDS = re.compile(r"\w\s+\S*\w")
+
+
+def is_joke(text: str) -> bool:
+    """Return whether a message says that it isn't meant: "just kidding"."""
+    return _JOKE.search(text) is not None
 
 
 def vocatives(names: Iterable[str]) -> re.Pattern[str] | None:

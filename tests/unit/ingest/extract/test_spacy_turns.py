@@ -253,6 +253,58 @@ def test_make_believe_is_no_fact(text: str) -> None:
     assert [f for f in told(("2026-03-01", text)) if " co_occurs_with " not in f] == []
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "As soon as I work at Sony, I'll celebrate.",
+        "Once I work at Sony, I'll be rich.",
+        "Until I live in Tokyo, I'll rent.",
+        "Had I moved to Tokyo, I'd be happy.",
+        "In case I move to Tokyo, call me.",
+        "After I move to Tokyo, call me.",
+        "I live in Tokyo (just kidding).",
+        "I told Anna I live in Tokyo, but that was a lie.",
+        "Yeah right, and I live in Buckingham Palace.",
+    ],
+)
+def test_what_is_not_meant_or_may_come_later_is_no_fact(text: str) -> None:
+    assert told(("2026-03-01", text)) == {}
+
+
+@pytest.mark.parametrize("text", ["When I moved to Tokyo, I joined Sony.", "Since I live in Tokyo, I like it."])
+def test_a_conjunction_of_what_happened_leaves_its_fact(text: str) -> None:
+    assert "Sam lives_in Tokyo" in told(("2026-03-01", text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I've lived in Rome.",
+        "I have lived in Rome and Bern.",
+        "I have worked at Google before.",
+        "I have worked at Google and lived in Rome.",
+    ],
+)
+def test_what_one_has_done_once_ends_nothing(text: str) -> None:
+    facts = told(("2026-03-01", "I live in Ghent and work at Acme."), ("2026-03-20", text))
+    current = {f for f, (_, end) in facts.items() if end is None and f.split()[1] in ("lives_in", "works_at")}
+    assert current == {"Sam lives_in Ghent", "Sam works_at Acme"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I've lived in Rome since 2019.",
+        "I've always lived in Rome.",
+        "I've lived in Rome for years.",
+        "I've been living in Rome.",
+        "I have moved to Rome.",
+    ],
+)
+def test_what_has_lasted_until_now_holds(text: str) -> None:
+    assert told(("2026-03-01", text))["Sam lives_in Rome"][1] is None
+
+
 def test_what_stands_beside_make_believe_is_a_fact() -> None:
     assert "Sam lives_in Rome" in told(("2026-03-01", "In my novel, Peter lives in Tokyo. I live in Rome."))
 
