@@ -16,7 +16,7 @@ from graphmem.ingest.extract.spacy.clauses import clauses, is_question
 from graphmem.ingest.extract.spacy.facts import Facts
 from graphmem.ingest.extract.spacy.kinship import relatives
 from graphmem.ingest.extract.spacy.names import End, Names
-from graphmem.ingest.extract.spacy.prepare import is_joke, prose
+from graphmem.ingest.extract.spacy.prepare import is_joke, own_words, prose
 from graphmem.ingest.extract.spacy.when import dates_of
 from graphmem.ingest.extract.spacy.words import ENTITY_TYPES, PLACES
 from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology
@@ -120,7 +120,7 @@ class SpacyExtractor(Extractor):
         edges, endings, mentioned = self._found(request, doc)
         episode = request.episode
         if episode.speaker and episode.title is None:
-            edges += attributes(completed(request), episode.speaker)
+            edges += attributes(own_words(completed(request), [episode.speaker]), episode.speaker)
             more, wrong = self._corrected(request, edges)
             retracted = {(e.source, e.relation, e.target) for e in wrong}
             edges = [e for e in edges if (e.source, e.relation, e.target) not in retracted] + more

@@ -51,6 +51,19 @@ _ABBREVIATED = "".join(
     rf"(?<!\b{word}\.)" for word in ("Dr", "Mr", "Mrs", "Ms", "St", "Jr", "Prof", "vs", "e\\.g", "[A-Z]")
 )
 _BETWEEN = re.compile(rf"(?=[\s\"')\]])(?:(?:(?<=[!?])|(?<=\.){_ABBREVIATED})[\"')\]]*\s+|\n+)")
+# what others wrote: from the head of a mail on, after "Tom wrote:", in quotation marks, the lines of a dialogue
+_OTHERS = re.compile(
+    r"^[^\S\n]*(?:From|Subject|Sent):.*\Z|"
+    r"(?:^|(?<=[.!?] ))[^.!?:\n]{0,80}"
+    r"\b(?:wrote|writes|said|says|texted|told|replied|answered|posted|messaged|e-?mailed)\b[^.!?:\n]{0,40}:[^\n]*|"
+    r"\"[^\"\n]{0,500}\b(?:I|I'm|[Mm]y|[Ww]e|[Oo]ur)\b[^\"\n]{0,500}\"",
+    re.MULTILINE | re.DOTALL,
+)
+_LINE = re.compile(
+    r"^[^\S\n]*(?:[\[(]?\d{1,2}[:.]\d\d[^\n\]):]{0,12}[\])]?[-–,\s]{0,3})?"
+    r"(?P<name>[A-Z][\w'-]{0,30}(?: [A-Z][\w'-]{0,30})?):[^\S\n][^\n]*\b(?:I|I'm|[Mm]y|[Ww]e|[Oo]ur)\b[^\n]*$",
+    re.MULTILINE,
+)
 _JOKE = re.compile(
     r"\b(?:just kidding|only joking|jk|(?:that|it) was (?:all )?a (?:lie|joke))\b|(?<!\S)/s(?!\S)|^yeah,? right[,.!]",
     re.IGNORECASE,
@@ -61,6 +74,13 @@ _SEVERAL_WORDS = re.compile(r"\w\s+\S*\w")
 def is_joke(text: str) -> bool:
     """Return whether a message says that it isn't meant: "just kidding"."""
     return _JOKE.search(text) is not None
+
+
+def own_words(text: str, participants: Iterable[str] = ()) -> str:
+    """Return a message without what others say in it: pasted mails and dialogues, quotations in the first person."""
+    text = text.replace("’", "'").replace("‘", "'").replace("“", '"').replace("”", '"')
+    own = {name.lower() for full in participants for name in (full, *full.split()[:1])} | words.ANNOUNCEMENTS
+    return _LINE.sub(lambda line: line[0] if line["name"].lower() in own else "", _OTHERS.sub("", text))
 
 
 def vocatives(names: Iterable[str]) -> re.Pattern[str] | None:
@@ -86,6 +106,7 @@ def prose(text: str, participants: Iterable[str] = (), *, message: bool = True) 
     message
         Whether the text is informal: slang, greetings and addressed names are removed.
     """
+    text = own_words(text, participants) if message else text
     text = _NO_PROSE.sub(" ", text).replace("’", "'").replace("‘", "'").replace("“", '"').replace("”", '"')
     text = _SYMBOLS.sub(" ", text)
     if not message:

@@ -309,6 +309,44 @@ def test_what_stands_beside_make_believe_is_a_fact() -> None:
     assert "Sam lives_in Rome" in told(("2026-03-01", "In my novel, Peter lives in Tokyo. I live in Rome."))
 
 
+# What others say ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Tom wrote: I live in Tokyo now",
+        "Lena texted me: I'm moving to Tokyo next month.",
+        "Lena: I moved to Rome\nTom: I moved to Tokyo",
+        "[10:02] Lena: I moved to Tokyo\n[10:03] Tom: I work at Google",
+        "10:02 Lena: I moved to Tokyo",
+        "Here's the email I got:\nFrom: Lena\nHi Sam, I live in Tokyo now and work at Google.\nBye, Lena",
+        'My boss told me "I moved to Tokyo".',
+        'He said, "I work at Google," and left.',
+        "Subject: My news\nI live in Tokyo now. My phone number is 555-1234.",
+    ],
+)
+def test_what_others_say_of_themselves_is_no_fact_about_who_pastes_it(text: str) -> None:
+    facts = told(("2026-03-01", "I live in Berlin."), ("2026-03-20", text))
+    about = {fact: span for fact, span in facts.items() if fact.startswith("Sam ")}
+    assert about == {"Sam lives_in Berlin": ("2026-03-01", None)}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Update: I live in Rome.",
+        "Quick recap: I live in Rome.",
+        "Sam: I live in Rome.",
+        "Note: I live in Rome.",
+        'I read "The Hobbit" yesterday. I live in Rome.',
+        "Tom said: hello!\nI live in Rome.",
+    ],
+)
+def test_one_s_own_words_beside_them_are_read(text: str) -> None:
+    assert "Sam lives_in Rome" in told(("2026-03-01", text))
+
+
 # Dates --------------------------------------------------------------------------------------------
 
 
