@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from graphmem.ingest.extract.spacy import words
@@ -160,15 +160,14 @@ class Facts:
         for subject in {s.name: s for s in subjects}.values():
             if min(clause.certainty, subject.certainty) > INDIRECT and not _is_hearsay(clause, subject, self._names):
                 for relation in over(clause, subject, period):
-                    yield ExtractedEnding(subject.name, relation, valid_to=period.begin, source_type="person")
+                    yield ExtractedEnding(subject.name, relation, valid_to=period.close, source_type="person")
 
     def ending_of_last_day(self, sentence: Span) -> Iterator[ExtractedEnding]:
         """Yield the ending of the job of whoever names a last day without a workplace: "My last day is Friday"."""
         for clause, owner in unplaced_last_days(sentence, self._names):
             period = Period.of(clause, self._dates, self._reference)
-            if period.begin is not None:
-                day = period.begin + timedelta(days=1)
-                yield ExtractedEnding(owner.name, "works_at", valid_to=day, source_type="person")
+            if period.close is not None:
+                yield ExtractedEnding(owner.name, "works_at", valid_to=period.close, source_type="person")
 
     def _subjects(self, clause: Clause) -> list[End]:
         """Return the subjects of a clause; for "my friend is Anna" the owner of the noun if the friend is unknown."""

@@ -83,6 +83,8 @@ class Period:
         Beginning, or the time of an event.
     until
         End.
+    close
+        End of the day, month or year of `begin`, for what ends then: at the latest when a past is told.
     ahead
         Whether it begins after the message.
     over
@@ -95,6 +97,7 @@ class Period:
 
     begin: datetime | None = None
     until: datetime | None = None
+    close: datetime | None = None
     ahead: bool = False
     over: bool = False
     running: bool = False
@@ -106,6 +109,7 @@ class Period:
         begin: datetime | None = None
         until: datetime | None = None
         last: datetime | None = None
+        close: datetime | None = None
         running = False
         chain = {t.i for t in clause.chain}
         for token in clause.verb.sent:
@@ -119,19 +123,22 @@ class Period:
                 until = until or (moment if span.grain == "hour" else span.until)  # an end includes its day or month
             elif word not in ("before", "after", "by", "than", "of") and begin is None:
                 begin = moment
+                close = moment if word == "since" or span.grain == "hour" else span.until
+                if clause.past:
+                    close = max(begin, min(close, reference))
                 running = word != "since" and not late and span.grain not in ("hour", "day") and span.until > reference
         if begin is None and clause.ongoing:
-            begin = _duration(clause, reference)
+            begin = close = _duration(clause, reference)
         over = until is not None and (until <= reference or (clause.past and last is not None and last <= reference))
         until = min(until, reference) if until is not None and over else until
         ahead = begin is not None and begin > reference
         so_far = (reference - begin).days if begin is not None and not ahead else None
-        return cls(begin, until, ahead=ahead, over=over, running=running, days_so_far=so_far)
+        return cls(begin, until, close, ahead=ahead, over=over, running=running, days_so_far=so_far)
 
     def bounds(self, *, ended: bool) -> tuple[datetime | None, datetime | None]:
-        """Return (valid_from, valid_to) of a fact; for an ended fact a date is its end."""
+        """Return (valid_from, valid_to) of a fact; for an ended fact a date is its last one."""
         if ended and self.until is None:
-            return None, self.begin
+            return None, self.close
         if self.begin and self.until and self.until <= self.begin:
             return self.begin, None
         return self.begin, self.until

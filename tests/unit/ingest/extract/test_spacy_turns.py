@@ -99,13 +99,19 @@ def test_hearsay_counts_where_nothing_is_known() -> None:
 @pytest.mark.parametrize(
     ("end", "when"),
     [
-        ("I quit Siemens in August.", "2025-08-01"),
-        ("I quit Siemens last month.", "2025-08-01"),
+        ("I quit Siemens in August.", "2025-09-01"),
+        ("I quit Siemens last month.", "2025-09-01"),
         ("I quit Siemens.", "2025-09-15"),
-        ("I'm quitting Siemens in December.", "2025-12-01"),
+        ("I quit Siemens this month.", "2025-09-15"),
+        ("I quit Siemens last Friday.", "2025-09-13"),
+        ("My last day at Siemens is tomorrow.", "2025-09-17"),
+        ("My last day is tomorrow.", "2025-09-17"),
+        ("My last day at Siemens is on Friday.", "2025-09-20"),
+        ("My last day at Siemens was in August.", "2025-09-01"),
+        ("I'm quitting Siemens in December.", "2026-01-01"),
     ],
 )
-def test_a_past_that_is_written_as_the_present_is_told_by_its_date(end: str, when: str) -> None:
+def test_an_end_includes_its_day_or_month_and_is_not_after_the_telling_of_a_past(end: str, when: str) -> None:
     facts = told(("2025-01-10", "I work at Siemens."), ("2025-09-15", end))
     assert facts["Sam works_at Siemens"] == ("2025-01-10", when)
 
@@ -193,7 +199,7 @@ def test_a_fact_ends_by_what_people_say_of_its_end(begin: str, end: str, fact: s
 )
 def test_what_ends_need_not_be_named(begin: str, end: str, fact: str) -> None:
     facts = told(("2026-03-01", begin), ("2026-03-20", end))
-    assert facts[fact] == ("2026-03-01", "2026-03-09")
+    assert facts[fact] == ("2026-03-01", "2026-03-16")
     assert facts.get("Sam works_at Vellum Robotics", ("", None))[1] is None
 
 
