@@ -30,7 +30,7 @@ from graphmem.ingest.extract.spacy.names import End, Names
 from graphmem.ingest.extract.spacy.patterns import statements
 from graphmem.ingest.extract.spacy.relations import Statement, is_state
 from graphmem.ingest.extract.spacy.render import Dates, sentence
-from graphmem.ingest.extract.spacy.tree import is_named
+from graphmem.ingest.extract.spacy.tree import governor, is_named
 from graphmem.ingest.extract.spacy.when import Period
 from graphmem.ontology import Ontology
 from graphmem.protocols import ExtractedEdge, ExtractedEnding
@@ -41,6 +41,13 @@ if TYPE_CHECKING:
 _RUMOR = re.compile(
     r"\b(?:so I(?:'ve| have)? heard|so I(?:'m| am| was) told|apparently|allegedly|rumor has it)\b", re.IGNORECASE
 )
+
+_BESIDE = re.compile(  # what is added to a home or a job, and doesn't replace it
+    r"\b(?:also|too(?= *[.,!]|$)|as well|part ?-? ?time|(?:a|my) second|sometimes|half (?:of )?the (?:week|year|time)|"
+    r"(?:on|at|during) (?:the )?weekends|in (?:the )?(?:spring|summer|autumn|fall|winter)s?)\b",
+    re.IGNORECASE,
+)
+_EXCLUSIVE = frozenset({"lives_in", "works_at", "works_as"})
 
 EXPLICIT, PLAIN, COMMON, INDIRECT = 0.9, 0.8, 0.6, 0.5
 
@@ -103,6 +110,12 @@ def _is_telling(clause: Clause, said: Statement, period: Period) -> bool:
     if lemma in words.HABITS:
         return clause.verb.tag_ in ("VBP", "VBZ") or clause.ongoing or bool(clause.stance) or clause.ended
     return lemma in words.TELLING or (clause.stance == "plans_to" and period.begin is not None)
+
+
+def _is_beside(clause: Clause) -> bool:
+    """Return whether a clause states a further home or job: "I also live in Rome", "in summer", "part-time"."""
+    own = (t for t in clause.verb.sent if t == clause.chain[0] or governor(t) in clause.chain)
+    return not clause.past and _BESIDE.search(" ".join(t.text for t in own)) is not None
 
 
 def _ending_of(edge: ExtractedEdge) -> ExtractedEnding:
@@ -203,6 +216,8 @@ class Facts:
     ) -> ExtractedEdge | None:
         source, target = said.source or subject, said.target
         relation = self._ontology.relation(said.relation)
+        if relation in _EXCLUSIVE and not (said.ended or clause.ended) and _is_beside(clause):
+            relation = f"also_{relation}"
         if source.name.lower() == target.name.lower() or not (source.named or target.named):
             return None
         if not source.named and self._names.speaker is None:

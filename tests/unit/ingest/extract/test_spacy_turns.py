@@ -315,6 +315,27 @@ def test_what_stands_beside_make_believe_is_a_fact() -> None:
     assert "Sam lives_in Rome" in told(("2026-03-01", "In my novel, Peter lives in Tokyo. I live in Rome."))
 
 
+@pytest.mark.parametrize(
+    ("text", "fact"),
+    [
+        ("I also live in Rome.", "Sam also_lives_in Rome"),
+        ("I live in Rome too.", "Sam also_lives_in Rome"),
+        ("In summer I live in Rome.", "Sam also_lives_in Rome"),
+        ("Half the week I live in Rome.", "Sam also_lives_in Rome"),
+        ("I live in Rome on weekends.", "Sam also_lives_in Rome"),
+        ("I also work at Google.", "Sam also_works_at Google"),
+        ("I work at Google as well.", "Sam also_works_at Google"),
+        ("I work part-time at Google.", "Sam also_works_at Google"),
+        ("I love my second job at Google.", "Sam also_works_at Google"),
+    ],
+)
+def test_what_is_beside_a_home_or_a_job_ends_neither(text: str, fact: str) -> None:
+    facts = told(("2026-03-01", "I live in Berlin and work at Siemens."), ("2026-03-20", text))
+    for current in ("Sam lives_in Berlin", "Sam works_at Siemens", fact):
+        assert facts[current][1] is None
+    assert not {"Sam lives_in Rome", "Sam works_at Google"} & facts.keys()
+
+
 # What others say ----------------------------------------------------------------------------------
 
 
