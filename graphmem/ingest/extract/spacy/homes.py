@@ -41,7 +41,10 @@ def homes(clause: Clause, names: Names, period: Period) -> Iterator[Statement]:
             towns = list(_towns(noun, names, sure=False)) or list(_unknown_town(clause, noun, names))
             yield from (Statement("lives_in", t, explicit=True) for t in towns)
         elif moves and word in ("from", "of"):
-            yield from (Statement("lives_in", t, ended=True, explicit=True) for t in places(noun, names))
+            known = list(places(noun, names))
+            yield from (Statement("lives_in", t, ended=True, explicit=True) for t in known)
+            unknown = () if known else _unknown_town(clause, noun, names)
+            yield from (Statement("lives_in", t, ended=True, explicit=True, presumed=True) for t in unknown)
 
 
 def _ways(verb: Token) -> Iterator[tuple[str, Token]]:

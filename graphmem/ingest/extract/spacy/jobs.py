@@ -191,12 +191,24 @@ def _ending(clause: Clause, names: Names, period: Period) -> Iterator[Statement]
                     yield Statement("works_at", end, ended=True, explicit=True)
             elif word == "as":
                 yield from (Statement("works_as", t, ended=True) for t in names.end(noun))
-    if lemma in ("quit", "leave"):
+    if lemma == "quit" or (lemma == "leave" and not _is_outing(verb)):
         for token in objects_of(verb, "dobj"):
             for end in _workplaces(
                 token, names, "at" if lemma == "quit" else "join"
             ):  # the object of "quit" is never a person
-                yield Statement("works_at", end, ended=True, explicit=True)
+                yield Statement("works_at", end, ended=True, explicit=True, presumed=end.label != "ORG")
+
+
+def _is_outing(verb: Token) -> bool:
+    """Return whether "left" may mean for a while: "just left Siemens", "at noon", "for lunch", "this morning"."""
+    if any(t.ent_type_ == "TIME" or t.lower_ in words.TIMES_OF_DAY for t in verb.subtree):
+        return True
+    for word, noun in prepositions(verb):
+        if (word == "for" and not noun.ent_type_ and noun.lower_ != "good") or (
+            word == "at" and noun.lower_ not in ("end", "beginning", "start")
+        ):
+            return True
+    return any(c.lower_ == "just" for c in verb.children)
 
 
 def jobless(clause: Clause, period: Period) -> bool:
@@ -216,7 +228,8 @@ def jobless(clause: Clause, period: Period) -> bool:
     gone = own and lemma in ("lose", "quit", "leave")
     heads = [verb, *([job] if job is not None else [])]
     named = any(w in ("at", "from", "with", "by", "as") for h in heads for w, n in prepositions(h) if not _is_date(n))
-    return (fired or gone or (lemma == "retire" and not clause.passive)) and not named
+    changed = lemma == "change" and any(t.lower_ in ("job", "jobs") for t in objects_of(verb, "dobj"))
+    return (fired or gone or changed or (lemma in ("retire", "resign") and not clause.passive)) and not named
 
 
 def _is_date(noun: Token) -> bool:

@@ -63,6 +63,10 @@ def over(clause: Clause, subject: End, period: Period) -> Iterator[str]:
     if jobless(clause, period):
         yield "works_at"
     said = objects_of(clause.verb, "acomp", "oprd", "xcomp") if clause.verb.lemma_ in ("be", "get") else []
+    if clause.verb.lemma_ == "be" and not clause.past and any(t.lower_ in ("unemployed", "jobless") for t in said):
+        yield "works_at"
+    if clause.verb.lemma_ == "divorce" and clause.past and not clause.passive and not objects_of(clause.verb, "dobj"):
+        yield "married_to"
     happens = clause.past if clause.verb.lemma_ != "be" else not clause.past
     if happens and any(t.lower_ == "divorced" for t in (*said, *([clause.verb] if clause.passive else []))):
         yield "married_to"
@@ -284,7 +288,12 @@ def _dropped(clause: Clause, objects: list[End], after: list[tuple[str, End]]) -
 
 
 def given_up(clause: Clause, names: Names) -> Iterator[Statement]:
-    """Yield endings such as "gave up tennis", "sold the Tesla", "left the chess club"."""
+    """Yield endings such as "gave up tennis", "sold the Tesla", "left the chess club", "no longer like jazz"."""
+    if clause.ended and clause.verb.lemma_ in words.POSITIVE:
+        liked = [e for t in objects_of(clause.verb, "dobj") for e in names.ends(t)]
+        for other in sorted(words.POSITIVE - {clause.verb.lemma_}):
+            relation = words.third_person(other)
+            yield from (Statement(relation, e, ended=True, presumed=True) for e in liked)
     if not clause.past or clause.passive or clause.stance or clause.negated:
         return
     lemma = clause.verb.lemma_.lower()

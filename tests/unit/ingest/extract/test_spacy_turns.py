@@ -177,6 +177,15 @@ def test_what_ended_before_it_was_told_was_true_for_a_time() -> None:
         ("I drive a Tesla.", "I sold my Tesla.", "Sam drives Tesla"),
         ("I use Notion.", "I now use Obsidian instead of Notion.", "Sam uses Notion"),
         ("I'm dating Julia.", "I broke up with Julia.", "Sam has_partner Julia"),
+        ("I'm married to Anna.", "We divorced.", "Sam married_to Anna"),
+        ("I love coffee.", "I don't like coffee anymore.", "Sam loves coffee"),
+        ("I live in Berlin.", "I moved out of Berlin.", "Sam lives_in Berlin"),
+        ("I work at Siemens.", "I left Siemens.", "Sam works_at Siemens"),
+        ("I work at Siemens.", "I left Siemens for Google.", "Sam works_at Siemens"),
+        ("I work at Siemens.", "I left Siemens for good.", "Sam works_at Siemens"),
+        ("I work at Siemens.", "I resigned.", "Sam works_at Siemens"),
+        ("I work at Siemens.", "I'm unemployed now.", "Sam works_at Siemens"),
+        ("I work at Siemens.", "I changed jobs.", "Sam works_at Siemens"),
         ("Anna and I are married.", "Anna and I got divorced.", "Anna married_to Sam"),
     ],
 )
@@ -230,12 +239,20 @@ def test_a_job_ends_only_when_it_is_meant(other: str) -> None:
         ("I play tennis.", "I gave up on Monday.", "Sam plays tennis"),
         ("I'm a member of the chess club.", "I left the house.", "Sam is_member_of chess club"),
         ("I live in Berlin.", "I live in Berlin, not in Bern.", "Sam lives_in Berlin"),
+        ("I work at Siemens.", "I left Siemens at noon for lunch.", "Sam works_at Siemens"),
+        ("I work at Siemens.", "I just left Siemens, on the bus now.", "Sam works_at Siemens"),
+        ("I work at Siemens.", "I left Siemens at five today and went home.", "Sam works_at Siemens"),
+        ("I work at Siemens.", "I left Siemens this morning.", "Sam works_at Siemens"),
         ("I prefer tea.", "I prefer tea, not coffee.", "Sam prefers tea"),
         ("I'm a student.", "I'm no longer than two metres.", "Sam is_a student"),
     ],
 )
 def test_what_only_resembles_an_end_ends_nothing(begin: str, other: str, fact: str) -> None:
     assert told(("2026-03-01", begin), ("2026-03-20", other))[fact] == ("2026-03-01", None)
+
+
+def test_leaving_a_place_gives_no_job() -> None:
+    assert not [f for f in told(("2026-03-01", "I left Ghent this morning for a trip.")) if "works_at" in f]
 
 
 # Make-believe -------------------------------------------------------------------------------------
