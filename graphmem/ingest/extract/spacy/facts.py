@@ -28,9 +28,9 @@ from graphmem.ingest.extract.spacy.jobs import last_days, owned_jobs, unplaced_l
 from graphmem.ingest.extract.spacy.known import over
 from graphmem.ingest.extract.spacy.names import End, Names
 from graphmem.ingest.extract.spacy.patterns import statements
-from graphmem.ingest.extract.spacy.relations import Statement, is_state
+from graphmem.ingest.extract.spacy.relations import Statement, is_state, verb_form
 from graphmem.ingest.extract.spacy.render import Dates, sentence
-from graphmem.ingest.extract.spacy.tree import governor, is_named
+from graphmem.ingest.extract.spacy.tree import governor, is_named, prepositions
 from graphmem.ingest.extract.spacy.when import Period
 from graphmem.ontology import Ontology
 from graphmem.protocols import ExtractedEdge, ExtractedEnding
@@ -112,6 +112,27 @@ def _is_telling(clause: Clause, said: Statement, period: Period) -> bool:
     return lemma in words.TELLING or (clause.stance == "plans_to" and period.begin is not None)
 
 
+def _is_past_state(clause: Clause) -> bool:
+    """Return whether a clause says in the simple past where somebody lived or worked, or what they owned."""
+    if not clause.past or clause.ongoing or clause.ended or clause.stance or clause.negated or clause.passive:
+        return False
+    lemma = clause.verb.lemma_.lower()
+    works = lemma == "work" and any(word in ("at", "for", "as") for word, _ in prepositions(clause.verb))
+    return len(clause.chain) == 1 and (works or lemma in ("live", "reside", "own"))
+
+
+def _is_event(clause: Clause, said: Statement) -> bool:
+    """Return whether a statement is what a verb in the past says happened: "visited", "took_trip_to"."""
+    if said.explicit or said.ended or clause.ended or clause.stance or clause.began or clause.negated:
+        return False
+    return (
+        clause.past
+        and not is_state(clause)
+        and clause.verb.lemma_ != "be"
+        and said.relation.removeprefix("was_").startswith(verb_form(clause))
+    )
+
+
 def _is_beside(clause: Clause) -> bool:
     """Return whether a clause states a further home or job: "I also live in Rome", "in summer", "part-time"."""
     own = (t for t in clause.verb.sent if t == clause.chain[0] or governor(t) in clause.chain)
@@ -153,6 +174,9 @@ class Facts:
             clause = replace(clause, stance="plans_to")
         if period.over and not clause.ended:
             clause = replace(clause, ended=True)
+        if _is_past_state(clause):
+            clause = replace(clause, ended=True)
+            period = replace(period, until=period.until or period.close)
         for statement in () if clause.ended else owned_jobs(clause, self._names, period):
             edge = self._edge(clause, statement.source or statement.target, statement, period)
             if edge is not None:
@@ -240,6 +264,10 @@ class Facts:
             ceiling = min(ceiling, INDIRECT)
         ended = said.ended or (clause.ended and not said.timeless)
         start, end = period.bounds(ended=ended)
+        ended = ended and (said.ended or start is None or end is None)  # "lived there in 2020" ends nothing now
+        event = _is_event(clause, said)
+        if event and start is not None:
+            end = end or period.close
         return ExtractedEdge(
             source=source.name,
             relation=relation,
@@ -252,4 +280,5 @@ class Facts:
             source_type=source.kind,
             target_type=target.kind,
             certainty="hearsay" if hearsay else "stated",
+            kind="event" if event else "state",
         )

@@ -400,7 +400,17 @@ def test_one_s_own_words_beside_them_are_read(text: str) -> None:
         ("I was working at Google until 2023.", "Sam works_at Google", ("2023-12-31", "2024-01-01")),
         ("I lived in Rome until 2020.", "Sam lives_in Rome", ("2020-12-31", "2021-01-01")),
         ("I used to live in Rome.", "Sam lives_in Rome", ("2025-03-09", "2025-03-10")),
-        ("I adopted a cat called Vespa on 3 January.", "Sam adopted cat", ("2025-01-03", None)),
+        ("I adopted a cat called Vespa on 3 January.", "Sam adopted cat", ("2025-01-03", "2025-01-04")),
+        ("I visited Paris yesterday.", "Sam visited Paris", ("2025-03-09", "2025-03-10")),
+        ("I met Anna in 2020.", "Sam met Anna", ("2020-01-01", "2021-01-01")),
+        ("I met Anna.", "Sam met Anna", ("2025-03-10", "2025-03-11")),
+        ("I lived in Rome in 2020.", "Sam lives_in Rome", ("2020-01-01", "2021-01-01")),
+        ("I lived in Rome from 2015 to 2018.", "Sam lives_in Rome", ("2015-01-01", "2019-01-01")),
+        ("I worked at Siemens in 2019.", "Sam works_at Siemens", ("2019-01-01", "2020-01-01")),
+        ("I once worked at Google.", "Sam works_at Google", ("2025-03-09", "2025-03-10")),
+        ("As a student I lived in Rome.", "Sam lives_in Rome", ("2025-03-09", "2025-03-10")),
+        ("I worked at Siemens for three years.", "Sam works_at Siemens", ("2025-03-09", "2025-03-10")),
+        ("I owned a Tesla.", "Sam owns Tesla", ("2025-03-09", "2025-03-10")),
         ("I adopted a cat called Vespa on 3 January.", "Sam has_cat Vespa", ("2025-01-03", None)),
         ("I got married on 3 January.", "Sam has_status married", ("2025-01-03", None)),
         ("I have a cat called Vespa.", "Sam has_cat Vespa", ("2025-03-10", None)),
@@ -408,6 +418,12 @@ def test_one_s_own_words_beside_them_are_read(text: str) -> None:
 )
 def test_a_fact_holds_when_its_sentence_says(text: str, fact: str, span: tuple[str, str | None]) -> None:
     assert told(("2025-03-10", text))[fact] == span
+
+
+@pytest.mark.parametrize("past", ["I lived in Rome in 2020.", "I lived in Rome."])
+def test_a_former_home_ends_no_other_one(past: str) -> None:
+    facts = told(("2025-03-01", "I live in Bern."), ("2025-03-10", past))
+    assert facts["Sam lives_in Bern"][1] is None
 
 
 # Plain sentences ----------------------------------------------------------------------------------
