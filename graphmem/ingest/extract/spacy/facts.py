@@ -250,7 +250,8 @@ class Facts:
             return None  # a wrong fact would end a correct one: left to the strict patterns
         if said.explicit is False and _courtesy(clause, source, target, period):
             return None
-        if (clause.negated and not relation.startswith("does_not_")) or _is_misbelief(clause, source):
+        denied = clause.negated and not said.presumed and not relation.startswith("does_not_")
+        if denied or _is_misbelief(clause, source):
             return None
         if subject.role == "addressee" and not (said.explicit or (target.named and not target.role)):
             return None  # "you're doing great": mostly courtesy
@@ -265,6 +266,7 @@ class Facts:
         ended = said.ended or (clause.ended and not said.timeless)
         start, end = period.bounds(ended=ended)
         ended = ended and (said.ended or start is None or end is None)  # "lived there in 2020" ends nothing now
+        moves_later = relation == "lives_in" and period.ahead and not said.ended and not clause.ended
         event = _is_event(clause, said)
         if event and start is not None:
             end = end or period.close
@@ -279,6 +281,6 @@ class Facts:
             ended=ended,
             source_type=source.kind,
             target_type=target.kind,
-            certainty="hearsay" if hearsay else "stated",
+            certainty="hearsay" if hearsay else "plan" if moves_later else "stated",
             kind="event" if event else "state",
         )

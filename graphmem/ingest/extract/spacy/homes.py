@@ -47,6 +47,16 @@ def homes(clause: Clause, names: Names, period: Period) -> Iterator[Statement]:
             yield from (Statement("lives_in", t, ended=True, explicit=True, presumed=True) for t in unknown)
 
 
+def canceled_moves(clause: Clause, names: Names) -> Iterator[Statement]:
+    """Yield the end of a planned home for "we're not moving to Oslo after all"."""
+    verb = clause.verb
+    if verb.lemma_.lower() in words.MOVING and clause.negated and not clause.past:
+        nouns = [noun for word, noun in _ways(verb) if word == "to"]
+        ends = [t for n in nouns for t in (*_towns(n, names, sure=False), *_unknown_town(clause, n, names))]
+        for relation in ("lives_in", "plans_to_move_to"):
+            yield from (Statement(relation, t, ended=True, explicit=True, presumed=True) for t in ends)
+
+
 def _ways(verb: Token) -> Iterator[tuple[str, Token]]:
     """Yield the prepositions of a verb, including those of "back to", "over to", "away from"."""
     yield from prepositions(verb)

@@ -138,11 +138,12 @@ def _cancellation(clause: Clause, names: Names) -> Iterator[Statement]:
         nouns = clause.subjects if verb.lemma_ == "be" and off else ()
     if names.speaker is None or not (clause.past or clause.passive or verb.lemma_ == "be"):
         return
-    for word, place in (pair for noun in nouns for pair in prepositions(noun)):
-        if word == "to":
-            for end in (e for e in names.end(place) if e.named and not e.role):
+    for noun in nouns:
+        planned = (*words.PLANNED, "lives_in") if noun.lower_ == "move" else words.PLANNED
+        for end in (e for word, place in prepositions(noun) if word == "to" for e in names.end(place)):
+            if end.named and not end.role:
                 plan = Statement("", end, ended=True, explicit=True, source=names.speaker, presumed=True)
-                yield from (replace(plan, relation=relation) for relation in words.PLANNED)
+                yield from (replace(plan, relation=relation) for relation in planned)
 
 
 def _parted(clause: Clause) -> bool:

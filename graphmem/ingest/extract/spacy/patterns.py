@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from graphmem.ingest.extract.spacy import words
 from graphmem.ingest.extract.spacy.clauses import Clause
-from graphmem.ingest.extract.spacy.homes import places
+from graphmem.ingest.extract.spacy.homes import canceled_moves, places
 from graphmem.ingest.extract.spacy.known import given_up, well_known
 from graphmem.ingest.extract.spacy.names import End, Names, as_relative
 from graphmem.ingest.extract.spacy.relations import Statement, is_state, verb_form
@@ -25,6 +25,7 @@ def statements(clause: Clause, subject: End, names: Names, period: Period) -> It
     if lemma in words.NEVER_VERBS and not clause.passive:
         return
     if clause.negated:
+        yield from canceled_moves(clause, names)
         if lemma in words.NEGATABLE and not clause.past and not clause.stance:
             yield from _objects(clause, names)
         return

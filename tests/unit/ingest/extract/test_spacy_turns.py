@@ -353,6 +353,21 @@ def test_what_is_beside_a_home_or_a_job_ends_neither(text: str, fact: str) -> No
     assert not {"Sam lives_in Rome", "Sam works_at Google"} & facts.keys()
 
 
+def test_a_future_move_ends_no_home_before_it_happened() -> None:
+    plan = [("2026-03-01", "I live in Berlin."), ("2026-03-05", "I'm moving to Oslo next month.")]
+    assert told(*plan) == {"Sam lives_in Berlin": ("2026-03-01", None), "Sam lives_in Oslo": ("2026-04-01", None)}
+    moved = told(*plan, ("2026-04-10", "I moved to Oslo."))
+    assert moved["Sam lives_in Berlin"] == ("2026-03-01", "2026-04-10")
+
+
+@pytest.mark.parametrize("text", ["We're not moving to Oslo after all.", "The move to Oslo is off."])
+def test_a_canceled_move_ends_its_plan_alone(text: str) -> None:
+    plan = [("2026-03-01", "I live in Berlin."), ("2026-03-05", "I'm moving to Oslo next month.")]
+    facts = told(*plan, ("2026-03-09", text))
+    assert facts["Sam lives_in Oslo"][1] is not None
+    assert facts["Sam lives_in Berlin"] == ("2026-03-01", None)
+
+
 # What others say ----------------------------------------------------------------------------------
 
 
