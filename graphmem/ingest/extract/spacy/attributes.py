@@ -49,7 +49,7 @@ _AGE = re.compile(
     r"\b(?P<who>[A-Z][\w'-]{1,40}) (?:is|'s)(?: now)? (?P<three>\d{1,3}) years old"
 )
 _CALLED = re.compile(
-    r"(?i:(?:^|[.!,] |\b(?:please|just|you can|you may) )call me|"
+    r"(?i:(?:^|[.!,] |\b(?:please|just|but|you can|you may) )call me|"
     r"\b(?:everybody|everyone|people|(?:my )?friends|they) calls? me|\bmy (?:nick)?name(?:'s| is)) "
     r"(?P<name>[A-Z][\w'-]{0,30}(?: [A-Z][\w'-]{0,30}){0,2})"
 )

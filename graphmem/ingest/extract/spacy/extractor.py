@@ -29,6 +29,7 @@ from graphmem.protocols import (
     Extractor,
 )
 from graphmem.text.english import batch_size, english_pipeline, parsing, pieces, seems_english
+from graphmem.text.normalize import canonical
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -136,7 +137,8 @@ class SpacyExtractor(Extractor):
             mentioned = {**named, **mentioned}
         talking = frozenset({request.episode.speaker, request.addressee})
         found = _limited(_distinct(edges), mentioned.values(), talking)
-        return replace(found, endings=tuple(dict.fromkeys(endings)))
+        short = frozenset(canonical(e.source) for e in edges if e.relation == "alias_of" and len(e.source) < 3)
+        return replace(found, endings=tuple(dict.fromkeys(endings)), short_names=short)
 
     def _names(self, request: ExtractionRequest, doc: Doc, further: Sequence[str]) -> Extraction:
         """Return the names in a document."""

@@ -23,6 +23,10 @@ _QUOTED = re.compile(r'"([A-Z][^"\n]{2,60}?)[,.!]?"')
 _LETTERS = re.compile(r"[^\W\d_]")
 
 
+# what the recognizer takes into a name that ends before it: "Tom last Saturday", "Berlin Yay"
+_AFTER_NAME = re.compile(
+    r"(?:\s+(?:(?:last|next|this) \w+|[Yy]esterday|[Tt]oday|[Tt]omorrow|[Tt]onight|[Yy]ay|[Ww]ow|[Ll]ol|[Oo]mg))+$"
+)
 GUESSED_PERSON = 0.7
 """Certainty of a person distinguished from a place or a firm only by context."""
 
@@ -179,7 +183,7 @@ class Names:
     def _of_entity(self, span: Span) -> End | None:
         """Return the end for a recognized name."""
         owns = span[-1].tag_ == "POS" and span[-1].head.dep_ == "poss"  # without an owned noun "Luigi's" is a name
-        text = (span[:-1] if owns and len(span) > 1 else span).text.strip()
+        text = _AFTER_NAME.sub("", (span[:-1] if owns and len(span) > 1 else span).text.strip())
         if (known := self._participant(text)) is not None:
             return known
         if span.label_ not in words.ENTITY_TYPES or not re.search(r"[A-Z0-9]", text):

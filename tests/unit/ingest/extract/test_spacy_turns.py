@@ -448,6 +448,8 @@ def test_a_former_home_ends_no_other_one(past: str) -> None:
     ("text", "facts"),
     [
         ("I am married to Eva.", {"Sam married_to Eva"}),
+        ("I got married to Tom last Saturday.", {"Sam married_to Tom", "Sam has_status married"}),
+        ("I moved to Berlin Yay!", {"Sam lives_in Berlin"}),
         ("My boss is Anna Holm.", {"Sam has_boss Anna Holm"}),
         ("My wife is Anna.", {"Sam married_to Anna"}),
         ("My sister is a nurse.", {"Sam has_sister Sam's sister", "Sam's sister is_a nurse"}),
@@ -460,3 +462,11 @@ def test_a_former_home_ends_no_other_one(past: str) -> None:
 )
 def test_a_plain_sentence_gives_just_what_it_says(text: str, facts: set[str]) -> None:
     assert set(told(("2025-03-10", text))) == facts
+
+
+@pytest.mark.parametrize("text", ["Call me AC.", "I'm Samuel but call me AC."])
+def test_a_short_name_by_which_somebody_wants_to_be_called_is_theirs(text: str) -> None:
+    memory = GraphMemory.open(f"memory://{uuid4()}", embeddings="none", background=False)
+    with memory:
+        memory.ingest([Turn(text=text, speaker="Sam"), Turn(text="I live in Rome.", speaker="AC")])
+        assert [f.target for f in memory.facts("Sam") if f.relation == "lives_in"] == ["Rome"]
