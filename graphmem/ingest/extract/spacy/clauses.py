@@ -163,6 +163,8 @@ def _unreal(verb: Token) -> bool:
             return True
         if child.lower_ in words.FUTURE_MARKS and child.dep_ in ("advmod", "mark") and verb.tag_ in ("VBP", "VBZ"):
             return True  # "when I need it", "once I work there": an unspecified time
+        if child.lower_ == "either":
+            return True
         if child.lower_ == "in" and any(c.lower_ == "case" for c in child.children):
             return True
         if child.lower_ in ("had", "should") and verb.dep_ == "advcl" and any(c.i > child.i for c in subjects_of(verb)):
@@ -218,6 +220,8 @@ def _finite(verb: Token) -> Clause | None:
         if taken is None:
             return None
         found, certainty = taken
+    if any(c.dep_ == "cc" and c.lower_ == "or" for t in found for c in t.children):
+        return None  # "Tom or Lena lives there"
     if any(t.lower_ == "we" and any(c.lower_ == "all" for c in (*t.children, *verb.children)) for t in found):
         return None  # generic: "we all have our paths"
     if any(t.lower_ in ("there", "it", "this", "that", "what", "which", "who") and t.pos_ != "PROPN" for t in found):

@@ -283,6 +283,8 @@ def test_make_believe_is_no_fact(text: str) -> None:
         "Once I work at Sony, I'll be rich.",
         "Until I live in Tokyo, I'll rent.",
         "Had I moved to Tokyo, I'd be happy.",
+        "Either I move to Tokyo or I stay.",
+        "I don't have a dog.",
         "In case I move to Tokyo, call me.",
         "After I move to Tokyo, call me.",
         "I live in Tokyo (just kidding).",
@@ -366,6 +368,10 @@ def test_a_canceled_move_ends_its_plan_alone(text: str) -> None:
     facts = told(*plan, ("2026-03-09", text))
     assert facts["Sam lives_in Oslo"][1] is not None
     assert facts["Sam lives_in Berlin"] == ("2026-03-01", None)
+
+
+def test_one_of_two_is_neither_of_them() -> None:
+    assert not [f for f in told(("2026-03-01", "Tom or Lena lives in Rome.")) if "lives_in" in f]
 
 
 # What others say ----------------------------------------------------------------------------------
