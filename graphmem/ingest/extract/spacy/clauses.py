@@ -222,7 +222,10 @@ def _finite(verb: Token) -> Clause | None:
         found, certainty = taken
     if any(c.dep_ == "cc" and c.lower_ == "or" for t in found for c in t.children):
         return None  # "Tom or Lena lives there"
-    if any(t.lower_ == "we" and any(c.lower_ == "all" for c in (*t.children, *verb.children)) for t in found):
+    if any(
+        t.lower_ == "we" and any(c.lower_ == "all" and not any(c.children) for c in (*t.children, *verb.children))
+        for t in found
+    ):
         return None  # generic: "we all have our paths"
     if any(t.lower_ in ("there", "it", "this", "that", "what", "which", "who") and t.pos_ != "PROPN" for t in found):
         found = [t for t in found if t.lower_ == "it"]

@@ -127,6 +127,7 @@ def _is_event(clause: Clause, said: Statement) -> bool:
         return False
     return (
         clause.past
+        and not clause.passive  # "was directed by": of no day
         and not is_state(clause)
         and clause.verb.lemma_ != "be"
         and said.relation.removeprefix("was_").startswith(verb_form(clause))

@@ -55,10 +55,11 @@ _BETWEEN = re.compile(rf"(?=[\s\"')\]])(?:(?:(?<=[!?])|(?<=\.){_ABBREVIATED})[\"
 _OTHERS = re.compile(
     r"^[^\S\n]*(?:From|Subject|Sent):.*\Z|"
     r"(?:^|(?<=[.!?] ))[^.!?:\n]{0,80}"
-    r"\b(?:wrote|writes|said|says|texted|told|replied|answered|posted|messaged|e-?mailed)\b[^.!?:\n]{0,40}:[^\n]*|"
-    r"\"[^\"\n]{0,500}\b(?:I|I'm|[Mm]y|[Ww]e|[Oo]ur)\b[^\"\n]{0,500}\"",
+    r"\b(?:wrote|writes|said|says|texted|told|replied|answered|posted|messaged|e-?mailed)\b[^.!?:\n]{0,40}:[^\n]*",
     re.MULTILINE | re.DOTALL,
 )
+_QUOTED = re.compile(r'"[^"\n]{0,1000}"')
+_FIRST_PERSON = re.compile(r"\b(?:I|[Mm]y|[Ww]e|[Oo]ur)\b")
 _LINE = re.compile(
     r"^[^\S\n]*(?:[\[(]?\d{1,2}[:.]\d\d[^\n\]):]{0,12}[\])]?[-–,\s]{0,3})?"
     r"(?P<name>[A-Z][\w'-]{0,30}(?: [A-Z][\w'-]{0,30})?):[^\S\n][^\n]*\b(?:I|I'm|[Mm]y|[Ww]e|[Oo]ur)\b[^\n]*$",
@@ -80,6 +81,7 @@ def own_words(text: str, participants: Iterable[str] = ()) -> str:
     """Return a message without what others say in it: pasted mails and dialogues, quotations in the first person."""
     text = text.replace("’", "'").replace("‘", "'").replace("“", '"').replace("”", '"')
     own = {name.lower() for full in participants for name in (full, *full.split()[:1])} | words.ANNOUNCEMENTS
+    text = _QUOTED.sub(lambda said: "" if _FIRST_PERSON.search(said[0]) else said[0], text)
     return _LINE.sub(lambda line: line[0] if line["name"].lower() in own else "", _OTHERS.sub("", text))
 
 

@@ -406,6 +406,7 @@ def test_what_others_say_of_themselves_is_no_fact_about_who_pastes_it(text: str)
         "Note: I live in Rome.",
         'I read "The Hobbit" yesterday. I live in Rome.',
         "Tom said: hello!\nI live in Rome.",
+        'I like "Dune". I live in Rome, and I also like "Sherlock".',
     ],
 )
 def test_one_s_own_words_beside_them_are_read(text: str) -> None:
@@ -454,7 +455,7 @@ def test_a_former_home_ends_no_other_one(past: str) -> None:
     ("text", "facts"),
     [
         ("I am married to Eva.", {"Sam married_to Eva"}),
-        ("I got married to Tom last Saturday.", {"Sam married_to Tom", "Sam has_status married"}),
+        ("I got married to Tom last Saturday.", {"Sam married_to Tom"}),
         ("I moved to Berlin Yay!", {"Sam lives_in Berlin"}),
         ("My boss is Anna Holm.", {"Sam has_boss Anna Holm"}),
         ("My wife is Anna.", {"Sam married_to Anna"}),
@@ -472,7 +473,4 @@ def test_a_plain_sentence_gives_just_what_it_says(text: str, facts: set[str]) ->
 
 @pytest.mark.parametrize("text", ["Call me AC.", "I'm Samuel but call me AC."])
 def test_a_short_name_by_which_somebody_wants_to_be_called_is_theirs(text: str) -> None:
-    memory = GraphMemory.open(f"memory://{uuid4()}", embeddings="none", background=False)
-    with memory:
-        memory.ingest([Turn(text=text, speaker="Sam"), Turn(text="I live in Rome.", speaker="AC")])
-        assert [f.target for f in memory.facts("Sam") if f.relation == "lives_in"] == ["Rome"]
+    assert "AC alias_of Sam" in told(("2025-03-10", text))
