@@ -161,7 +161,8 @@ def _unreal(verb: Token) -> bool:
             return True
         if child.dep_ == "mark" and child.lower_ in words.UNREAL_MARKS:
             return True
-        if child.lower_ in words.FUTURE_MARKS and child.dep_ in ("advmod", "mark") and verb.tag_ in ("VBP", "VBZ"):
+        is_mark = child.dep_ == "mark" or (child.dep_ == "advmod" and child.lower_ == "when")  # not "once a month"
+        if is_mark and child.lower_ in words.FUTURE_MARKS and verb.tag_ in ("VBP", "VBZ"):
             return True  # "when I need it", "once I work there": an unspecified time
         if child.lower_ == "either":
             return True
