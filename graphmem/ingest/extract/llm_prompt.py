@@ -38,7 +38,9 @@ addressee; "we" and "us" are the speaker's organization or team where it is know
 is when it is read alone: "checkout migration to EKS", not "migration". No pronoun and no date. Short names such as \
 AC or S3 are names. Amounts, states, roles and dates that are only targets of facts are not listed.
 - entity_type: {entity_types}.
-- aliases: other names of it that the text tells ("call me AC"), else [].
+- aliases: other names of it that the text tells ("call me AC"), else []. When the text tells the real or full name of \
+somebody who is known by a description or a part of it ("Ann's baby", "Jonas"), that is the name, and the known one \
+is in aliases.
 - summary: what it is, in a few words, or "".
 
 facts, at most {max_edges} an episode, what matters in a month first: who somebody is, works for, lives, owns, is \
@@ -63,7 +65,8 @@ time, resolved against the time of the episode; null if the text doesn't tell, e
 2025-12-31, "this year" is 2025), or null if no end is told. An event has null, unless it lasted several days.
 
 ended: one item for each known fact that the episodes end or correct, and for each fact that is over by what they say \
-but isn't known ("I used to work at X"). Look at every number in <known> and ask: is it still so?
+but isn't known ("I used to work at X"); if its beginning or its end is told ("six years at X, until 2019"), it is in \
+facts instead, with valid_from and valid_to. Look at every number in <known> and ask: is it still so?
 - known: the number, or null for a fact that has none; then source, relation and target say what was so (otherwise \
 they are "").
 - at: the last day on which it was so, as a date, month or year; null if that isn't told.
