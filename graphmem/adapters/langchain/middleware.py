@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Annotated, Any, Literal, NotRequired, TypedDict, cast
 
 from langchain.agents.middleware.types import (
@@ -57,6 +57,9 @@ class GraphMemoryContext:
     session_id: str | None = None
 
 
+_NAMES = tuple(each.name for each in fields(GraphMemoryContext))
+
+
 class Recalled(TypedDict):
     """Context that was recalled for a turn; `id` is of this recall, as a resumed run recalls again."""
 
@@ -101,7 +104,8 @@ class GraphMemoryMiddleware(AgentMiddleware[GraphMemoryState, Any, Any]):
         If the messages and the context have more tokens than this, the model gets what `GraphMemoryCompactor` makes of
         the messages, with a digest in place of the context. The state keeps all messages.
     require_scope
-        Whether a run is refused whose context has neither `user_id` nor `scope`.
+        Whether a run is refused whose context names neither `user_id` nor `scope`. By default it is refused if it has
+        a context without any of the names of `GraphMemoryContext`, as one with a misspelled name would be.
     store
         Whether messages are stored.
     """
@@ -117,7 +121,7 @@ class GraphMemoryMiddleware(AgentMiddleware[GraphMemoryState, Any, Any]):
         budget_tokens: int | None = None,
         count_tokens: CountTokens = estimate_tokens,
         compact_to_tokens: int | None = None,
-        require_scope: bool = False,
+        require_scope: bool | None = None,
         store: bool = True,
     ) -> None:
         super().__init__()
@@ -244,6 +248,11 @@ class GraphMemoryMiddleware(AgentMiddleware[GraphMemoryState, Any, Any]):
             memory = memory.in_scope(Scope("users", str(user_id)))
         elif self._require_scope:
             raise InvalidInput("context: expected user_id or scope, the run has neither; pass context= to the agent")
+        elif self._require_scope is None and runtime.context and not _is_named(runtime.context):
+            raise InvalidInput(
+                f"context: expected one of {', '.join(_NAMES)}, it has none of them; pass require_scope=False if all "
+                "runs share the memory's own scope"
+            )
         session = context["session_id"] or get_config().get("configurable", {}).get("thread_id")
         return Conversation(memory, session and str(session), context["user"] or self._user, self._assistant)
 
@@ -278,10 +287,16 @@ def remember_node(
 
 
 def _fields(context: object) -> dict[str, Any]:
-    names = ("user_id", "scope", "user", "session_id")
     if isinstance(context, Mapping):
-        return {name: cast("Mapping[str, Any]", context).get(name) for name in names}
-    return {name: getattr(context, name, None) for name in names}
+        return {name: cast("Mapping[str, Any]", context).get(name) for name in _NAMES}
+    return {name: getattr(context, name, None) for name in _NAMES}
+
+
+def _is_named(context: object) -> bool:
+    """Return whether a context has any of the names, even without a value."""
+    if isinstance(context, Mapping):
+        return any(name in context for name in _NAMES)
+    return any(hasattr(context, name) for name in _NAMES)
 
 
 def _question(messages: Sequence[BaseMessage]) -> tuple[str, str]:

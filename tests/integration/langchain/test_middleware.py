@@ -7,6 +7,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -411,6 +412,19 @@ def test_scope_is_that_of_the_context(memory: GraphMemory, context: Any, scope: 
 def test_a_run_without_a_scope_can_be_refused(memory: GraphMemory, context: Any) -> None:
     with pytest.raises(InvalidInput, match=r"context|project"):
         agent(memory, Scripted(), require_scope=True).invoke(user("Hello"), thread("t"), context=context)
+
+
+@pytest.mark.parametrize("context", [{"userid": "maya"}, SimpleNamespace(user_name="Maya")])
+def test_a_context_without_any_known_name_is_refused_unless_it_is_meant(memory: GraphMemory, context: Any) -> None:
+    def run(**options: Any) -> None:
+        running: Any = create_agent(Scripted(), middleware=[GraphMemoryMiddleware(memory, **options)])
+        running.invoke(user("Hello"), thread("t"), context=context)
+
+    with pytest.raises(InvalidInput, match="expected one of user_id, scope, user, session_id"):
+        run()
+    assert stored(memory, "t", "default") == []
+    run(require_scope=False)
+    assert len(stored(memory, "t", "default")) == 2
 
 
 def test_summaries_of_a_middleware_are_neither_stored_nor_asked(memory: GraphMemory) -> None:
