@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from graphmem.search.context import CountTokens, estimate_tokens
 _OVERHEAD = 4  # tokens of a message in addition to its text
 _SHORTEST = 200  # characters to which the result of a tool may be cut
 _CUT = " … [cut]"
+_MEDIA, _MEDIA_TYPES = 1_000, frozenset({"image", "audio", "video", "file"})
 
 
 class GraphMemoryCompactor:
@@ -27,8 +28,9 @@ class GraphMemoryCompactor:
     The result is the system prompt with a digest of the memory, the last messages, and the current turn, which begins
     with the last message of the user. The digest has facts, quotes of earlier messages, and summaries about that
     message, fenced as data. The order is always one that chat models accept: a conversation begins with the user, and
-    tool results follow their calls. What has to be left out to fit is, in this order: old messages, the digest, and
-    text of tool results of the current turn; the system prompt and the last message of the user are never cut.
+    tool results follow their calls. What has to be left out to fit is, in this order: old messages, the digest, text of
+    tool results of the current turn, and its oldest calls with their results; the system prompt, the last message of
+    the user and the last call of tools are never left out.
 
     Parameters
     ----------
@@ -93,8 +95,9 @@ class GraphMemoryCompactor:
         return self._compacted(parts, Material(parts.question), budget_tokens)
 
     def cost(self, messages: Sequence[BaseMessage]) -> int:
-        """Return the number of tokens of messages."""
-        return sum(_OVERHEAD + self._count(str(m.text)) + self._cost_of_calls(m) for m in messages)
+        """Return the number of tokens of messages; an image, a recording or a file counts as 1,000."""
+        costs = (self._count(str(m.text)) + self._cost_of_calls(m) + self._cost_of_blocks(m) for m in messages)
+        return sum(_OVERHEAD + cost for cost in costs)
 
     def _known(self, question: str) -> Material | None:
         """Return what was read for the same question in the same turn; None if the memory has to be read."""
@@ -137,7 +140,10 @@ class GraphMemoryCompactor:
         return list(groups[begin:])
 
     def _shortened(self, current: list[BaseMessage], room: int) -> list[BaseMessage]:
-        """Return the current turn with the texts of its tool results cut, oldest first, as far as it must be."""
+        """Return the current turn with the texts of its tool results cut, oldest first, as far as it must be.
+
+        If that isn't enough, its oldest calls of tools go, with their results; the question and the last call stay.
+        """
         shortened = list(current)
         for place, message in enumerate(current):
             excess = self.cost(shortened) - room
@@ -149,11 +155,20 @@ class GraphMemoryCompactor:
                 most = max(_SHORTEST, len(text) - characters)
                 if most < len(text):
                     shortened[place] = message.model_copy(update={"content": text[:most] + _CUT})
-        return shortened
+        groups = _groups(shortened)
+        if len(groups) < 3 or self.cost(shortened) <= room:
+            return shortened
+        question, *between, last = groups
+        return [*question, *_joined(self._last(between, room - self.cost([*question, *last]))), *last]
 
     def _cost_of_calls(self, message: BaseMessage) -> int:
         calls = (*message.tool_calls, *message.invalid_tool_calls) if isinstance(message, AIMessage) else ()
         return sum(self._count(f"{call['name']} {json.dumps(call['args'], default=str)}") for call in calls)
+
+    def _cost_of_blocks(self, message: BaseMessage) -> int:
+        blocks: Sequence[Mapping[str, Any]] = () if isinstance(message.content, str) else message.content_blocks
+        thoughts = (str(block.get("reasoning", "")) for block in blocks if block["type"] == "reasoning")
+        return sum(map(self._count, thoughts)) + sum(_MEDIA for block in blocks if block["type"] in _MEDIA_TYPES)
 
 
 @dataclass(frozen=True)

@@ -208,6 +208,26 @@ def test_results_of_tools_in_the_current_turn_are_cut_to_fit(memory: GraphMemory
     assert len(str(result.text)) == 15_000
 
 
+def test_the_oldest_calls_of_a_long_turn_go_with_their_results(memory: GraphMemory) -> None:
+    rounds = [m for n in range(60) for m in (call(f"c{n}"), ToolMessage("word " * 300, tool_call_id=f"c{n}"))]
+    compactor = GraphMemoryCompactor(memory, "t")
+    done = compactor.compact([*long_talk(memory), QUESTION, *rounds], 2_000)
+    assert compactor.cost(done) <= 2_000
+    asked = done.index(QUESTION)
+    assert [m.type for m in done[asked + 1 :]] == ["ai", "tool"] * ((len(done) - asked) // 2)
+    assert len(done) - asked > 20
+    assert done[-1].tool_call_id == "c59"  # type: ignore[attr-defined]
+    assert len(compactor.compact([QUESTION, *rounds[:2]], 20)) == 3
+
+
+def test_images_and_thoughts_cost_tokens(memory: GraphMemory) -> None:
+    compactor = GraphMemoryCompactor(memory)
+    image = {"type": "image", "base64": "A" * 400_000, "mime_type": "image/png"}
+    thought = {"type": "reasoning", "reasoning": "word " * 1_000}
+    assert 1_000 < compactor.cost([HumanMessage([{"type": "text", "text": "Look"}, image])]) < 1_100
+    assert compactor.cost([AIMessage([thought, {"type": "text", "text": "Yes"}])]) > 1_000
+
+
 def test_what_is_said_now_is_never_cut(memory: GraphMemory) -> None:
     said = [*long_talk(memory), HumanMessage("chess " * 500)]
     assert [m.type for m in GraphMemoryCompactor(memory, "t").compact(said, 100)] == ["system", "human"]
