@@ -246,7 +246,7 @@ class FullTools(CoreTools):
         lines = [line for name, items in parts.items() if items for line in (f"{name}:", *map(str, items))]
         return listed(Changed(**parts, next_offset=after), lines)
 
-    @tool("Explain a recall")
+    @tool("Explain a recall", "write")
     async def memory_why(
         self,
         query: str,
@@ -257,7 +257,7 @@ class FullTools(CoreTools):
     ) -> Annotated[CallToolResult, Explained]:
         """Recall facts for a question and return why: its entities, and each fact with score, hops and rank.
 
-        Not for an answer: use memory_recall. It covers the scope that you write to.
+        Not for an answer: use memory_recall. It covers the scope that you write to, and stores a trace there.
         """
         caller = self.caller()
         found = await caller.memory.arecall(query, asked_by=caller.access.user, as_of=as_of, trace=True)
