@@ -1,4 +1,4 @@
-"""Background threads that report their failures, their clock, and threads for async code."""
+"""Background threads that report their failures, their clock, threads for async code, and waiting for the queue."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from typing import Literal, Protocol, TypeVar
 
@@ -321,3 +322,35 @@ class ScopedJob:
                 with self._lock:
                     self._waiting[scope] = None
         return 0.0
+
+
+class Watchers:
+    """Futures of callers that wait until this process has settled an episode: extracted it, or given it up."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, set[Future[None]]] = {}
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def watching(self, episode_id: str | None) -> Generator[Future[None]]:
+        """Yield a future that completes when the episode is settled, or any episode for None."""
+        key, future = episode_id or "", Future[None]()
+        with self._lock:
+            self._waiting.setdefault(key, set()).add(future)
+        try:
+            yield future
+        finally:
+            with self._lock:
+                self._waiting.get(key, set()).discard(future)
+                if not self._waiting.get(key):
+                    self._waiting.pop(key, None)
+
+    def complete(self, episode_ids: Sequence[str]) -> None:
+        """Complete the futures of settled episodes."""
+        if not self._waiting or not episode_ids:
+            return
+        with self._lock:
+            futures = [future for key in ("", *episode_ids) for future in self._waiting.pop(key, ())]
+        for future in futures:
+            if future.set_running_or_notify_cancel():
+                future.set_result(None)

@@ -7,13 +7,12 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Sequence
-from concurrent.futures import Future
 from contextlib import contextmanager
 from datetime import datetime
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Self
 
-from graphmem.background import BackgroundJob, ScopedJob, Workers
+from graphmem.background import BackgroundJob, ScopedJob, Watchers, Workers
 from graphmem.communities.service import Communities
 from graphmem.diagnostics import Diagnostics, Gauges
 from graphmem.embed import Embedder, Embeddings
@@ -171,10 +170,9 @@ class Engine:
         add_prices(settings.llm_prices)
         self._pause = _FIRST_PAUSE
         self._resumed = False
-        self._watchers: dict[str, set[Future[None]]] = {}
-        self._watchers_lock = threading.Lock()
+        self._watchers = Watchers()
         if queue is not None:
-            queue.on_settled = self._settled
+            queue.on_settled = self._watchers.complete
         self._closed = False
         self._close_lock = threading.Lock()
 
@@ -330,20 +328,6 @@ class Engine:
             raise InvalidInput("extractor none: episodes can't be extracted; set one, for example extractor='spacy'")
         return self._queue
 
-    @contextmanager
-    def _watching(self, episode_id: str | None) -> Generator[Future[None]]:
-        """Yield a future that completes when this process has settled the episode, or any episode for None."""
-        key, future = episode_id or "", Future[None]()
-        with self._watchers_lock:
-            self._watchers.setdefault(key, set()).add(future)
-        try:
-            yield future
-        finally:
-            with self._watchers_lock:
-                self._watchers.get(key, set()).discard(future)
-                if not self._watchers.get(key):
-                    self._watchers.pop(key, None)
-
     def flush(self, scope: Scope, timeout: float | None, episode_id: str | None) -> int:
         """Wait until a scope has no waiting episode, or not this one, and help with the extraction.
 
@@ -370,7 +354,7 @@ class Engine:
         pause, longest = _AFLUSH_PAUSES
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
-            with self._watching(episode_id) as settled:
+            with self._watchers.watching(episode_id) as settled:
                 waiting = await self.workers.run("reads", partial(self._waiting, scope, episode_id))
                 left = None if deadline is None else deadline - time.monotonic()
                 if not waiting or self._cannot_extract or (left is not None and left <= 0):
@@ -432,15 +416,6 @@ class Engine:
         self.wake(scope)
         self._count_processed(scope, episodes)
         return report
-
-    def _settled(self, episode_ids: Sequence[str]) -> None:
-        if not self._watchers or not episode_ids:
-            return
-        with self._watchers_lock:
-            futures = [future for key in ("", *episode_ids) for future in self._watchers.pop(key, ())]
-        for future in futures:
-            if future.set_running_or_notify_cancel():
-                future.set_result(None)
 
     def wake(self, *scopes: Scope) -> None:
         """Wake the background work: extraction from the queue, and indexing in these scopes."""
