@@ -129,6 +129,7 @@ class World:
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     monkeypatch.setattr(BackgroundJob, "wake", sleep_on)
+    monkeypatch.setattr("graphmem.migrate.backend._CLOSING", 0.0)  # or it waits for a background that does nothing
     with new_world():
         there = World(tmp_path.name)
         put_graph(there.process, edge(1, 1, 2, retrieval_count=2.0, last_retrieved_at=day(0)))
@@ -136,7 +137,6 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
         there.migration.settle()
         cast("Any", there.process)._follower._pending.clear()
         yield there
-        cast("Any", there.process)._follower._pending.clear()  # or it would wait for a background that does nothing
         there.process.close()
 
 
