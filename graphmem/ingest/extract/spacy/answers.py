@@ -96,10 +96,13 @@ def corrected(
     return facts, [_retraction(e) for e in chosen]
 
 
-def denied(said: Sequence[ExtractedEdge], text: str, facts: Sequence[ExtractedEdge]) -> list[ExtractedEnding]:
-    """Return the retractions of facts that a message says again with another target: "No, I live in Austin"."""
-    if not _DENIAL.match(text):
-        return []
+def is_denial(text: str) -> bool:
+    """Return whether a message begins by taking back what was said: "No, I live in Austin"."""
+    return _DENIAL.match(text) is not None
+
+
+def denied(said: Sequence[ExtractedEdge], facts: Sequence[ExtractedEdge]) -> list[ExtractedEnding]:
+    """Return the retractions of facts that a denial says again with another target."""
     return [
         _retraction(wrong)
         for wrong in said

@@ -10,7 +10,7 @@ from datetime import UTC, timedelta
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from graphmem.ingest.extract.spacy.answers import completed, corrected, correction_of, denied
+from graphmem.ingest.extract.spacy.answers import completed, corrected, correction_of, denied, is_denial
 from graphmem.ingest.extract.spacy.attributes import attributes
 from graphmem.ingest.extract.spacy.clauses import clauses, is_question
 from graphmem.ingest.extract.spacy.facts import Facts
@@ -160,6 +160,8 @@ class SpacyExtractor(Extractor):
         """Return the corrected facts of "Sorry, I meant Austin", and the retractions of the speaker's earlier ones."""
         episode = request.episode
         correction = correction_of(episode.text)
+        if correction is None and not (edges and is_denial(episode.text)):
+            return [], []
         if correction is not None and correction.said:
             earlier = episode.changed(text=correction.said)
         else:
@@ -170,7 +172,7 @@ class SpacyExtractor(Extractor):
             earlier = own[-1]
         told = ExtractionRequest(earlier, addressee=request.addressee)
         if correction is None:
-            return [], denied(self._found(told, self._parsed(told))[0], episode.text, edges) if edges else []
+            return [], denied(self._found(told, self._parsed(told))[0], edges)
 
         def fits(edge: ExtractedEdge) -> bool:
             """Return whether the right name is of the target's kind: by itself a place, or by its place in the text."""
