@@ -60,9 +60,10 @@ _OTHERS = re.compile(
 )
 _QUOTED = re.compile(r'"[^"\n]{0,1000}"')
 _FIRST_PERSON = re.compile(r"\b(?:I|[Mm]y|[Ww]e|[Oo]ur)\b")
+_STRAIGHT = str.maketrans("’‘“”", "''\"\"")
 _LINE = re.compile(
     r"^[^\S\n]*(?:[\[(]?\d{1,2}[:.]\d\d[^\n\]):]{0,12}[\])]?[-–,\s]{0,3})?"
-    r"(?P<name>[A-Z][\w'-]{0,30}(?: [A-Z][\w'-]{0,30})?):[^\S\n][^\n]*\b(?:I|I'm|[Mm]y|[Ww]e|[Oo]ur)\b[^\n]*$",
+    r"(?P<name>[A-Z][\w'-]{0,30}(?: [A-Z][\w'-]{0,30})?):[^\S\n][^\n]*" + _FIRST_PERSON.pattern + r"[^\n]*$",
     re.MULTILINE,
 )
 _JOKE = re.compile(
@@ -79,7 +80,7 @@ def is_joke(text: str) -> bool:
 
 def own_words(text: str, participants: Iterable[str] = ()) -> str:
     """Return a message without what others say in it: pasted mails and dialogues, quotations in the first person."""
-    text = text.replace("’", "'").replace("‘", "'").replace("“", '"').replace("”", '"')
+    text = text.translate(_STRAIGHT)
     own = {name.lower() for full in participants for name in (full, *full.split()[:1])} | words.ANNOUNCEMENTS
     text = _QUOTED.sub(lambda said: "" if _FIRST_PERSON.search(said[0]) else said[0], text)
     return _LINE.sub(lambda line: line[0] if line["name"].lower() in own else "", _OTHERS.sub("", text))
@@ -109,7 +110,7 @@ def prose(text: str, participants: Iterable[str] = (), *, message: bool = True) 
         Whether the text is informal: slang, greetings and addressed names are removed.
     """
     text = own_words(text, participants) if message else text
-    text = _NO_PROSE.sub(" ", text).replace("’", "'").replace("‘", "'").replace("“", '"').replace("”", '"')
+    text = _NO_PROSE.sub(" ", text).translate(_STRAIGHT)
     text = _SYMBOLS.sub(" ", text)
     if not message:
         return re.sub(r"\s+", " ", text).strip()
