@@ -343,12 +343,12 @@ class GraphMemory(Exploration):
             temporal_decay_rate=temporal_decay_rate,
             edge_types=tuple(self._engine.ontology.require_edge_type(kind) for kind in edge_types),
             as_of=to_as_of(as_of),
+            asked_by=asked_by and self._engine.stored_name(asked_by),
             filters=self._engine.stored_filter(filters),
             min_trust=min_trust,
             episodes=episodes,
             include_inferred=include_inferred,
         )
-        options = options.changed(asked_by=asked_by and self._engine.stored_name(asked_by))
         return self._engine.recall.recall(self._scopes(scopes), with_asker(query, asked_by), options, trace=trace)
 
     def search(
@@ -454,13 +454,26 @@ class GraphMemory(Exploration):
         limit = max(settings.recall_limit, min(200, budget // 12))
         least: Trust = "untrusted" if flagged else min_trust
         k = max(settings.search_limit, min(_MOST_QUOTES, budget // 40))
-        given: dict[str, Any] = {"as_of": moment, "filters": filters, "scopes": scopes}
-        found = self.search(query, asked_by=asked_by, k=k, min_trust=least, min_confidence=min_confidence, **given)
+        least_sure = settings.min_confidence if min_confidence is None else min_confidence
+        found = self.search(
+            query,
+            asked_by=asked_by,
+            k=k,
+            as_of=moment,
+            filters=filters,
+            min_trust=least,
+            min_confidence=least_sure,
+            scopes=scopes,
+        )
         query = with_asker(query, asked_by)
         options = RecallOptions.of(
-            settings, limit=limit, as_of=moment, filters=self._engine.stored_filter(filters), min_trust=least
+            settings,
+            limit=limit,
+            as_of=moment,
+            asked_by=asked_by and self._engine.stored_name(asked_by),
+            filters=self._engine.stored_filter(filters),
+            min_trust=least,
         )
-        options = options.changed(asked_by=asked_by and self._engine.stored_name(asked_by))
         # a recall at a time searches also what was told later about that time
         evidence = found.evidence if moment is None and options.episodes else None
         known = self._engine.recall.recall(self._scopes(scopes), query, options, evidence=evidence)
@@ -470,7 +483,6 @@ class GraphMemory(Exploration):
         if about and self._engine.has_expired(self._scopes(scopes)):
             about = ()  # summaries may be about what has expired, until that is erased
         left = budget - fence_tokens(count_tokens)
-        least_sure = settings.min_confidence if min_confidence is None else min_confidence
         facts = known.facts if max(found.confidence, known.confidence) >= least_sure else ()
         text, lines = build_context(facts, left, count_tokens, question=query, episodes=said, communities=about)
         why = explain_context(lines, text, found, count_tokens) if explain else ()
