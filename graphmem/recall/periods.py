@@ -5,19 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Literal
 
 from graphmem.models import AsOf
+from graphmem.models.base import START_OF_TIME
 from graphmem.recall.options import RecallOptions
 from graphmem.recall.routing import QUESTION_WORDS
 from graphmem.recall.subgraph import PAST
 from graphmem.results import Fact, RecallResult
 from graphmem.text.dates import DateSpan, find_dates
 from graphmem.text.words import MAX_QUERY, split_words
-
-EVER = datetime(1, 1, 1, tzinfo=UTC)
-"""Begin of a period without a begin."""
 
 _INSTANT = timedelta(microseconds=1)
 
@@ -56,7 +54,7 @@ class Period:
     Attributes
     ----------
     begin, until
-        The time; `EVER` without a begin, and the present if it reaches to it.
+        The time; `START_OF_TIME` without a begin, and the present if it reaches to it.
     leads
         Whether what held then comes before what holds now; otherwise it follows.
     alone
@@ -127,7 +125,7 @@ def _dated(text: str, dates: Sequence[DateSpan], asking: tuple[int, int], tense:
     if len(used) == 1 and not is_bare:
         before = text[begin if main else 0 : used[0].start]
         if (limit := _BEFORE_DATE.search(before)) is not None:
-            first, last = EVER, first
+            first, last = START_OF_TIME, first
             is_sure = len(limit[0].split()) <= _CONJUNCTION  # "before 2020", not "before the race in 2020"
         elif _SINCE_DATE.search(before):
             return Period(first, now, leads=False)
@@ -150,12 +148,12 @@ def _is_relative(before: str) -> bool:
 
 def _undated(sentence: str, tense: Tense, now: datetime) -> Period | None:
     if _FORMERLY.search(_ACCUSTOMED.sub(" ", sentence)):
-        return Period(EVER, now, leads=True, ended=True)
+        return Period(START_OF_TIME, now, leads=True, ended=True)
     if tense == "present":
         return None
     if (found := _BEFORE.search(sentence)) is not None:
-        return Period(EVER, now, tense != "perfect", ended=True, before=found["what"].strip())
-    return Period(EVER, now, leads=False, ended=True) if _EVER.search(sentence) else None
+        return Period(START_OF_TIME, now, tense != "perfect", ended=True, before=found["what"].strip())
+    return Period(START_OF_TIME, now, leads=False, ended=True) if _EVER.search(sentence) else None
 
 
 def options_then(options: RecallOptions, period: Period) -> RecallOptions:
@@ -166,7 +164,7 @@ def options_then(options: RecallOptions, period: Period) -> RecallOptions:
 def until_begin_of(period: Period, facts: Iterable[Fact]) -> Period | None:
     """Return the period up to the begin of the best fact whose target its `before` names; None without one."""
     words = set(split_words(period.before))
-    targets = ((fact, set(split_words(fact.target))) for fact in facts if words and fact.valid_from > EVER)
+    targets = ((fact, set(split_words(fact.target))) for fact in facts if words and fact.valid_from > START_OF_TIME)
     named = next((fact for fact, target in targets if target and target <= words), None)
     return None if named is None else replace(period, until=named.valid_from, ended=False)
 

@@ -51,8 +51,7 @@ def with_past(
     two round trips.
     """
     few = _seeds(graph, seed_ids, limits, hubs=False)
-    query = EdgeQuery(touching=few, edge_types=edge_types or None, versions="past")
-    edges = backend.find_edges(scopes, query, limit=_MOST, newest_first=True) if few else []
+    edges = _latest(backend, scopes, EdgeQuery(touching=few, edge_types=edge_types or None, versions="past"))
     count = len(graph.edge_ids)
     graph = with_edges(backend, scopes, graph, edges)
     return graph, np.concatenate((np.ones(count), np.full(len(graph.edge_ids) - count, PAST)))
@@ -73,8 +72,13 @@ def with_ended(
     """
     few = _seeds(graph, seed_ids, limits, hubs=False)
     query = EdgeQuery(touching=few, edge_types=edge_types or None, window=("valid_to", *between), versions="all")
-    edges = backend.find_edges(scopes, query, limit=_MOST, newest_first=True) if few else []
-    return with_edges(backend, scopes, graph, [edge for edge in edges if not is_retracted(edge)])
+    edges = [edge for edge in _latest(backend, scopes, query) if not is_retracted(edge)]
+    return with_edges(backend, scopes, graph, edges)
+
+
+def _latest(backend: GraphBackend, scopes: Sequence[Scope], query: EdgeQuery) -> Sequence[Edge]:
+    """Return the latest facts about some entities; none without entities."""
+    return backend.find_edges(scopes, query, limit=_MOST, newest_first=True) if query.touching else []
 
 
 def _seeds(graph: Subgraph, seed_ids: Sequence[str], limits: ExpandLimits, *, hubs: bool) -> tuple[str, ...]:
