@@ -122,6 +122,7 @@ _ANOTHER_DAY = re.compile(
     r",?\s{1,4}(?:(?:before\s{1,4}last|after\s{1,4}next)\b|(?:the\s{1,4})?\d\d?(?:st|nd|rd|th)\b)", re.IGNORECASE
 )
 _LOOKED_AT = 60  # characters before a date
+_HALVES = {"hour": (30, "minute"), "week": (3, "day"), "month": (2, "week"), "year": (6, "month")}
 _ASCII = str.maketrans("ſıİ\u212a", "siik")  # a case-insensitive pattern matches these as ASCII letters
 
 Interval = tuple[datetime, datetime, Grain]
@@ -169,8 +170,8 @@ def _read(match: re.Match[str], reference: datetime, future: bool) -> tuple[int,
     """Return the length of the preposition before the date, and the interval that it covers; None for invalid dates."""
     try:
         interval = _READERS[match.lastgroup or ""](match, reference, future)
-    except (KeyError, ValueError, OverflowError):
-        return None  # half a day ago, 31 February, the year 9999 and 8,000 years on
+    except (ValueError, OverflowError):
+        return None  # 31 February, the year 9999 and 8,000 years on
     lead = _LEADING.match(match[0]) if match.lastgroup != "ahead" else None
     return None if interval is None else (lead.end() if lead else 0, interval)
 
@@ -372,10 +373,10 @@ def _numbers(match: re.Match[str], reference: datetime, _future: bool) -> Interv
     return _day(_midnight(reference).replace(year=int(match["dots_y"]), month=month, day=day))
 
 
-def _half(match: re.Match[str], reference: datetime, _future: bool) -> Interval:
-    unit = match["half_u"].lower().rstrip("s")
-    count, part = {"hour": (30, "minute"), "week": (3, "day"), "month": (2, "week"), "year": (6, "month")}[unit]
-    return _shifted(reference, -count, part)
+def _half(match: re.Match[str], reference: datetime, _future: bool) -> Interval | None:
+    """Return the time half an hour, a week, a month or a year ago; None for other units."""
+    half = _HALVES.get(match["half_u"].lower().rstrip("s"))
+    return None if half is None else _shifted(reference, -half[0], half[1])
 
 
 def _quarter(match: re.Match[str], reference: datetime, _future: bool) -> Interval:
