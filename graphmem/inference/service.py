@@ -254,17 +254,20 @@ def _update(backend: GraphBackend, scope: Scope, facts: Sequence[NewFact], read:
         written: dict[str, Edge] = {}
         for one in batch:
             stored, row = there.get(one.edge.id), read[one.edge.id]
-            counted = {"retrieval_count": row.retrieval_count, "last_retrieved_at": row.last_retrieved_at}
-            if stored is None or stored.changed(**counted) != row:
+            if stored is None or _with_retrievals_of(row, stored) != row:
                 continue
             if all(p.id in written or _is_unchanged(p, there.get(p.id)) for p in one.premises):
-                counted = {name: getattr(stored, name) for name in counted}
-                written[one.edge.id] = one.edge.changed(**counted)
+                written[one.edge.id] = _with_retrievals_of(stored, one.edge)
         write_facts(backend, scope, Changes(edges=tuple(written.values())))
         return len(batch) - len(written)
 
     batches = [facts[start : start + _BATCH] for start in range(0, len(facts), _BATCH)]
     return sum(backend.atomic(partial(write, batch)) for batch in batches)
+
+
+def _with_retrievals_of(counted: Edge, edge: Edge) -> Edge:
+    """Return an edge with the retrievals of another version of it."""
+    return edge.changed(retrieval_count=counted.retrieval_count, last_retrieved_at=counted.last_retrieved_at)
 
 
 def store_new(

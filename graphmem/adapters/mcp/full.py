@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from io import BytesIO
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from typing import Annotated, Any, Literal
 
 from mcp.server.apps import client_supports_apps
@@ -236,9 +236,8 @@ class FullTools(CoreTools):
         diff = await caller.memory.adiff(start, end or utc_now().isoformat(), limit=last, scopes=caller.access.scopes)
         changes = {"began": diff.began, "ended": diff.ended, "learned": diff.learned}
         rows = zip_longest(*([(name, fact) for fact in facts] for name, facts in changes.items()))
-        mixed = [each for row in rows for each in row if each is not None][
-            :last
-        ]  # so that a page has some of each kind
+        # in turn, so that a page has some of each kind
+        mixed = list(islice((each for row in rows for each in row if each is not None), last))
         shown, after = paged(await fact_items(caller, [fact for _, fact in mixed]), offset, limit, budget_tokens)
         parts: dict[str, list[FactItem]] = {name: [] for name in changes}
         for (name, _), item in zip(mixed[offset:], shown, strict=False):
