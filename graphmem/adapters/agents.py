@@ -174,7 +174,7 @@ def _may_repeat(keys: Sequence[str | None]) -> bool:
 
 
 def turn_keys(history: Sequence[object], turn: Sequence[object], stored: Sequence[str]) -> list[str]:
-    """Return a key for each message of a history and of the turn after it, some of which may be stored already.
+    """Return the keys of the messages of a history and of the turn that follows it, reusing those of stored messages.
 
     Use it if messages have no lasting ids and the history is whole, a part, or empty. Messages of the history are
     stored if as many equal ones are. The turn is new, also if it says what was said before, except for its beginning

@@ -116,7 +116,7 @@ class _Copy:
             self._put(kind)
         self._copy_index()
         changed = tuple(state for job, state in jobs.items() if held.get(job) != state)
-        if changed and not self._lenient:  # after all removals, of which that of an erasure tells
+        if changed and not self._lenient:  # last, as that of an erasure says that its rows are gone
             self._write(Changes(job_states=changed), erased=any(state.job == FORGETTING for state in changed))
 
     # Rows ---------------------------------------------------------------------------------------
