@@ -152,6 +152,7 @@ def test_a_community_that_is_no_more_ends_and_is_read_as_of_before(memory: Graph
     assert memory.stats().ended_communities == 1
 
 
+@pytest.mark.full(store_url="memory")
 @pytest.mark.slow
 def test_leiden_levels_are_kept_with_their_parents(memory: GraphMemory) -> None:
     places = list(product(range(50), repeat=2))  # of a grid, which falls into parts of about a hundred

@@ -369,6 +369,8 @@ def gone(url: str) -> None:
         file.unlink()
 
 
+@pytest.mark.full(commands=["copy"], lost=0)
+@pytest.mark.full(commands=["copy", "cutover"], lost=1)
 @pytest.mark.parametrize(
     ("commands", "lost"), [(["copy"], 1), (["copy"], 0), (["copy", "cutover"], 0), (["copy", "cutover"], 1)]
 )

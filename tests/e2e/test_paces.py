@@ -190,6 +190,7 @@ def test_the_local_parser_stores_the_same_facts_at_every_pace(
 @pytest.mark.full(store_url="memory", pace="random")
 @pytest.mark.full(pace="2")
 @pytest.mark.full(pace="5")
+@pytest.mark.full(store_url="sqlite", turns=1)
 @pytest.mark.parametrize("turns", [1, 4])
 @pytest.mark.parametrize("pace", [pace for pace in PACES if pace != "live"])
 def test_a_model_that_says_the_same_of_a_turn_stores_the_same_facts_at_every_pace(

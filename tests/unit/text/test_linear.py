@@ -29,7 +29,7 @@ from graphmem.text import dates, injection, normalize, redact, words
 from graphmem.text.names import PlainPhrases, bare_title
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-SHORT, ALLOWED = 8_000, 0.1
+SHORT, ALLOWED = 4_000, 0.04
 """Characters, and seconds of CPU time for them: what is linear takes a few milliseconds, what is quadratic more."""
 LONG, MOMENT = 100_000, 0.5
 """The same for long texts: four times what a quiet machine takes, as caches are shared with other processes."""
