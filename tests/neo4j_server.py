@@ -154,6 +154,8 @@ class Neo4jServer:
         A server that was stopped, whose data this one is to have.
     owner
         Process with which the container ends, this one by default: `remove_orphans` removes it when that is gone.
+    in_memory
+        Whether the data is in memory, so that a commit doesn't wait for the disk, and is gone once the server stops.
     """
 
     def __init__(
@@ -164,6 +166,7 @@ class Neo4jServer:
         files: Mapping[str, bytes] | None = None,
         data_of: Neo4jServer | None = None,
         owner: int | None = None,
+        in_memory: bool = False,
     ) -> None:
         os.environ.update({name: value for name, value in TESTCONTAINERS.items() if name not in os.environ})
         from testcontainers.community.neo4j import Neo4jContainer
@@ -177,6 +180,9 @@ class Neo4jServer:
         container.with_kwargs(labels={LABEL: str(owner or os.getpid())}, volumes_from=shared)
         for path, content in (files or {}).items():
             container.with_copy_into_container(content, path)
+        if in_memory:
+            container.with_tmpfs_mount("/data", "size=2g")
+            container.with_env("NEO4J_db_tx__log_preallocate", "false")
         if gds:
             container.with_env("NEO4J_PLUGINS", '["graph-data-science"]')
         container.with_envs(**SETTINGS)

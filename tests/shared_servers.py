@@ -287,7 +287,7 @@ def _start(role: str) -> dict[str, Any]:
             raise NoServer(f"GRAPHMEM_TEST_NEO4J_URL: {error}") from None
         return {"url": RUNNING}
     remove_orphans()
-    server = Neo4jServer(owner=_owner()).start()
+    server = Neo4jServer(owner=_owner(), in_memory=True).start()
     try:
         _warm_up(server.url)  # the first test would take as long as a minute
         bystander = {"bystander": _write_bystander(server.url)} if role == SHARED else {}
