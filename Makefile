@@ -37,7 +37,8 @@ demo:
 
 environment: $(READY)
 
-check: lint types docs
+check: lint
+	@$(MAKE) -j 2 types docs
 	$(PYTEST) --lane check $(REPORT)/check.xml $(ARGS)
 
 test: $(READY) neo4j-image
