@@ -26,6 +26,7 @@ from graphmem.ingest.entity_matching import SimilarEntities
 from graphmem.ingest.failures import Pause, RetryRule, pause_message, requeue, requeued, without_delay
 from graphmem.ingest.interpretation import InterpretedEpisode, read_extraction
 from graphmem.ingest.links import NoteLinks
+from graphmem.ingest.namesakes import tell_apart
 from graphmem.ingest.pool import ExtractionPool, ScopeRotation
 from graphmem.ingest.requests import build_requests
 from graphmem.ingest.write import Writer, Written
@@ -368,6 +369,8 @@ class ExtractionQueue:
         shown: Collection[str] | None,
     ) -> None:
         """Write the extractions of a scope and the errors of failed ones; `shown` as for `ContradictionCheck`."""
+        if not self._reads_known:
+            results = tell_apart(self._backend, scope, episodes, results)
         readings: list[InterpretedEpisode] = []
         failures: list[tuple[Episode, Exception]] = []
         for episode, result in zip(episodes, results, strict=True):

@@ -15,13 +15,16 @@ pytestmark = pytest.mark.skipif(not spacy_available(), reason="spaCy and an Engl
 Spans = dict[str, tuple[str, str | None]]
 
 
-def told(*turns: tuple[str, str] | tuple[str, str, str]) -> Spans:
+def told(*turns: tuple[str, str] | tuple[str, str, str], session: str | None = None) -> Spans:
     """Return "source relation target" → (begin, end) after turns of (day, text) by Sam or (day, text, speaker)."""
     memory = GraphMemory.open(f"memory://{uuid4()}", embeddings="none", background=False)
     with memory:
         items = [
             Turn(
-                text=t[1], speaker=t[2] if len(t) == 3 else "Sam", occurred_at=datetime.fromisoformat(t[0] + "T12:00Z")
+                text=t[1],
+                speaker=t[2] if len(t) == 3 else "Sam",
+                occurred_at=datetime.fromisoformat(t[0] + "T12:00Z"),
+                session_id=session,
             )
             for t in turns
         ]
@@ -474,3 +477,57 @@ def test_a_plain_sentence_gives_just_what_it_says(text: str, facts: set[str]) ->
 @pytest.mark.parametrize("text", ["Call me AC.", "I'm Samuel but call me AC."])
 def test_a_short_name_by_which_somebody_wants_to_be_called_is_theirs(text: str) -> None:
     assert "AC alias_of Sam" in told(("2025-03-10", text))
+
+
+# People with the same first name ------------------------------------------------------------------
+
+BROTHER = ("2026-03-01", "My brother Alex lives in Ghent.")
+COLLEAGUE = ("2026-03-02", "My colleague Alex lives in Oslo.")
+
+
+def test_two_people_with_the_same_first_name_stay_two() -> None:
+    facts = told(BROTHER, COLLEAGUE)
+    assert facts["Alex lives_in Ghent"] == ("2026-03-01", None)
+    assert facts["Alex (Sam's colleague) lives_in Oslo"] == ("2026-03-02", None)
+    assert "Alex lives_in Oslo" not in facts
+    assert "Sam has_brother Alex" in facts
+    assert "Sam has_colleague Alex (Sam's colleague)" in facts
+
+
+@pytest.mark.parametrize(
+    ("turn", "who"),
+    [
+        ("My brother Alex moved to Bruges.", "Alex"),
+        ("My colleague Alex moved to Bruges.", "Alex (Sam's colleague)"),
+    ],
+)
+def test_a_known_relation_tells_which_of_two_people_is_meant(turn: str, who: str) -> None:
+    facts = told(BROTHER, COLLEAGUE, ("2026-03-20", turn))
+    assert {name: span for name, span in facts.items() if "Bruges" in name} == {
+        f"{who} lives_in Bruges": ("2026-03-20", None)
+    }
+
+
+def test_a_first_name_alone_is_nobody_if_two_people_have_it_and_the_session_names_neither() -> None:
+    facts = told(BROTHER, COLLEAGUE, ("2026-03-20", "Alex moved to Bruges."))
+    assert not [name for name in facts if "Bruges" in name]
+    assert facts["Alex lives_in Ghent"] == ("2026-03-01", None)
+
+
+def test_a_first_name_alone_is_who_was_named_last_in_the_session() -> None:
+    facts = told(BROTHER, COLLEAGUE, ("2026-03-20", "Alex moved to Bruges."), session="s")
+    assert facts["Alex (Sam's colleague) lives_in Bruges"] == ("2026-03-20", None)
+    assert facts["Alex lives_in Ghent"] == ("2026-03-01", None)
+
+
+@pytest.mark.parametrize(
+    "turns",
+    [
+        (BROTHER, ("2026-03-20", "Alex is my colleague now, he works at Initech.")),
+        (("2026-03-01", "My friend Alex lives in Ghent."), ("2026-03-20", "My colleague Alex moved to Oslo.")),
+        (("2026-03-01", "My sibling Alex lives in Ghent."), ("2026-03-20", "My brother Alex moved to Oslo.")),
+        (("2026-03-01", "Alex lives in Ghent."), ("2026-03-20", "My colleague Alex moved to Oslo.")),
+    ],
+)
+def test_one_person_stays_one(turns: tuple[tuple[str, str], ...]) -> None:
+    assert {name for name in told(*turns) if "(" in name} == set()
