@@ -132,7 +132,8 @@ def find_known(
                 relation=edge.relation,
                 target=entities[edge.target_id].name,
                 fact=edge.fact,
-                since=edge.valid_from,
+                since=None if edge.valid_from_assumed else edge.valid_from,
+                told=edge.told_at,
                 until=edge.valid_to,
                 certainty=edge.certainty,
             )

@@ -116,7 +116,10 @@ class KnownName:
 
 @dataclass(frozen=True, slots=True)
 class KnownFact:
-    """A fact of the memory that an episode may confirm, end or correct."""
+    """A fact of the memory that an episode may confirm, end or correct.
+
+    `since` is None if its beginning isn't known; `told` is when it was stated first.
+    """
 
     id: str
     source: str
@@ -124,6 +127,7 @@ class KnownFact:
     target: str
     fact: str = ""
     since: datetime | None = None
+    told: datetime | None = None
     until: datetime | None = None
     certainty: Certainty = "stated"
 

@@ -20,7 +20,8 @@ episodes, which are turns of a conversation or a passage of a document. You writ
 episodes add: entities, facts, and the ends of known facts.
 
 Blocks
-- <known>: names that the memory has, each with its type and its other names, and numbered facts that hold so far.
+- <known>: names that the memory has, each with its type and its other names, and numbered facts that hold so far, \
+with the day of their beginning, or if that isn't known, the day on which they were told.
 - <context>: earlier turns, for understanding words such as "she", "there" or "yes". Note nothing from them that the \
 new episodes don't say.
 - <episode>: what to read. Where there are several, they follow each other, and a later one may answer, correct or \
@@ -33,10 +34,12 @@ other raw data is a fact.
 entities, at most {max_entities} an episode, only those that a fact needs and that are not in <known>, and known ones \
 with a new other name:
 - name: the fullest name that <known>, the speakers or the text give. "Alex" is the Alex that the text means, under \
-the known full name; if it could be several people, leave the fact out. "I" and "me" are the speaker, "you" is the \
-addressee; "we" and "us" are the speaker's organization or team where it is known. The name has to tell which one it \
-is when it is read alone: "checkout migration to EKS", not "migration". No pronoun and no date. Short names such as \
-AC or S3 are names. Amounts, states, roles and dates that are only targets of facts are not listed.
+the known full name; if it could be several people, leave the fact out. Another person with the name of a known one \
+gets a name that tells them apart: if Alex is Maya's brother, her colleague Alex is "Alex (Maya's colleague)". "I" \
+and "me" are the speaker, "you" is the addressee; "we" and "us" are the speaker's organization or team where it is \
+known. The name has to tell which one it is when it is read alone: "checkout migration to EKS", not "migration". No \
+pronoun and no date. Short names such as AC or S3 are names. Amounts, states, roles and dates that are only targets \
+of facts are not listed.
 - entity_type: {entity_types}.
 - aliases: other names of it that the text tells ("call me AC"), else []. When the text tells the real or full name of \
 somebody who is known by a description or a part of it ("Ann's baby", "Jonas"), that is the name, and the known one \
@@ -214,7 +217,7 @@ def _name_line(name: KnownName) -> str:
 
 
 def _fact_line(fact: KnownFact) -> str:
-    notes = [f"since {_day(fact.since)}"] if fact.since else []
+    notes = [f"since {_day(fact.since)}"] if fact.since else [f"told {_day(fact.told)}"] if fact.told else []
     notes += [f"ends before {_day(fact.until)}"] if fact.until else []
     notes += [fact.certainty] if fact.certainty != "stated" else []
     sentence = f": {fact.fact}" if fact.fact else ""

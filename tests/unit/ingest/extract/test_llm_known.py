@@ -115,11 +115,13 @@ def test_what_was_told_later_is_not_known_yet(backend: GraphBackend) -> None:
     assert request.known.facts == ()
 
 
-def test_the_prompt_shows_numbered_facts_with_their_beginning(backend: GraphBackend) -> None:
+def test_the_prompt_shows_numbered_facts_with_their_beginning_or_the_day_of_telling(backend: GraphBackend) -> None:
+    tell(backend, ExtractedEdge("Sam Okafor", "owns", "Bistro", valid_from=datetime(2020, 5, 1, tzinfo=UTC)))
     model = scripted({"entities": [], "facts": [], "ended": []})
     LLMExtractor(model).extract(requests(backend, "Did Sam Okafor leave?"))
     assert "- Sam Okafor (person; also sammy)" in model.seen[0]
-    assert "1. Sam Okafor works_at Acme: Sam Okafor works at Acme (since 2024-06-01)" in model.seen[0]
+    assert "1. Sam Okafor works_at Acme: Sam Okafor works at Acme (told 2024-06-01)" in model.seen[0]
+    assert "Sam Okafor owns Bistro (since 2020-05-01)" in model.seen[0]
 
 
 def test_text_of_a_fact_cannot_close_the_block(backend: GraphBackend) -> None:
