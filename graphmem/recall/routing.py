@@ -6,14 +6,14 @@ This module defines all markers. They are matched as whole words, case-insensiti
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
 from graphmem.models import EdgeType
 from graphmem.results import Strategy
-from graphmem.text.dates import DateSpan, find_dates
+from graphmem.text.dates import DateSpan, find_dates, periods_to
 from graphmem.text.words import MAX_QUERY, STOP_WORDS, split_words
 
 Kind = Literal["episodic", "global", "graph", "keyword", "semantic", "hybrid"]
@@ -200,17 +200,17 @@ def narrowed(query: str) -> str | None:
 
 
 def _episodic(query: str, now: datetime) -> Route | None:
-    dates = find_dates(query, now)
+    dates = [*find_dates(query, now), *periods_to(query, now)]
     past, future = _PAST.search(query), _FUTURE.search(query)
     reasons = tuple(date.text for date in dates) + tuple(m[0].lower() for m in (past, future) if m)
     if not reasons:
         return None
     if dates:
-        return Route("episodic", 0.9, reasons, _covered(query, dates, now))
+        return Route("episodic", 0.9, reasons, covered(query, dates, now))
     return Route("episodic", 0.8, reasons, TimeRange(None, now) if past else TimeRange(now, None))
 
 
-def _covered(query: str, dates: list[DateSpan], now: datetime) -> TimeRange:
+def covered(query: str, dates: Sequence[DateSpan], now: datetime) -> TimeRange:
     """Return the range from the first date to the last; "since May" ends now, "before May" has no begin."""
     begin, until = min(date.begin for date in dates), max(date.until for date in dates)
     if len(dates) > 1:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from graphmem.embed import TokenVectors
 from graphmem.recall.options import SpreadingOptions
+from graphmem.recall.routing import TimeRange
 from graphmem.search.corpus import Corpus
 from graphmem.search.graph_channel import Crossing, bridge, normalized, stepwise, walk
 from graphmem.search.question import ASSISTANT, USER, ParsedQuestion, months
@@ -32,6 +33,7 @@ WEIGHTS = {
     "instruction": 0.125,
     "session": 0.25,
     "month": 0.25,
+    "date": 0.25,
     "side": 0.25,
 }
 """Weights of the channels of the text score, each normalized over all episodes."""
@@ -41,6 +43,9 @@ MIN_TEXT_SHARE = 0.1
 
 LONG_TURN = 80
 """Number of terms above which the score of a turn is corrected for its length."""
+
+TOLD_WITHIN = 7 * 86_400
+"""Maximum number of seconds after the time that a question names in which what happened then is told."""
 
 CANDIDATES = 1000
 """Number of episodes scored by the expensive steps."""
@@ -164,6 +169,8 @@ def _text_parts(
         raw["instruction"] = corpus.instructs.rows
     if wanted := months(asked.text):
         raw["month"] = (corpus.months.rows & wanted > 0).astype(np.float32)
+    if asked.period is not None:
+        raw["date"] = _nearness(corpus.times.rows[:, 0], asked.period)
     weights = _weights(tokens)
     parts = {channel: weights[channel] * _placed(normalized(v[among]), among, n) for channel, v in raw.items()}
     if len(among) and raw["lexical"][among].min() > 0 and not parts["lexical"].any():
@@ -194,6 +201,16 @@ def _join_replies(ranking: Ranking, corpus: Corpus, among: Ints) -> None:
         joined[replies] = joined[requests] = (part[replies] + part[requests]) / 2
         ranking.channels[channel] = joined
     ranking.total = np.sum(list(ranking.channels.values()), axis=0)
+
+
+def _nearness(times: Floats, period: TimeRange) -> NDArray[np.float32]:
+    """Return 1 for the times in a period, and a half for those after it, as long again but at most `TOLD_WITHIN`."""
+    begin = -np.inf if period.begin is None else period.begin.timestamp()
+    until = np.inf if period.until is None else period.until.timestamp()
+    told = until + min(until - begin, TOLD_WITHIN)
+    return np.where((times >= begin) & (times < until), 1, np.where((times >= until) & (times < told), 0.5, 0)).astype(
+        np.float32
+    )
 
 
 def _questions(corpus: Corpus) -> NDArray[np.float32]:

@@ -6,16 +6,21 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Literal
 
+from graphmem.recall.routing import TimeRange, covered
 from graphmem.search.names import Names, names_in
+from graphmem.text.dates import DateSpan, find_dates, periods_to
 from graphmem.text.names import plain
 from graphmem.text.words import STOP_WORDS, WORD
 
 _NICKNAME = 3  # length of a name prefix that matches a speaker: "Mel"
 _MONTHS = tuple("january february march april may june july august september october november december".split())
+_BARE_MONTH = re.compile(r"(?:(?:early|late|mid)\s+)?[a-z]+\.?", re.IGNORECASE)
+_OPEN = re.compile(r"\b(?:after|before|from|since|till|until)\s+$", re.IGNORECASE)
 _MAY = re.compile(r"\b(?:in|on|of|during|by|until|since|\d)\s+May\b|\bMay,?\s+\d")
 
 Form = Literal["answer", "order", "summary"]
@@ -103,6 +108,8 @@ class ParsedQuestion:
         Number of the speaker who asks, where the question says it (`graphmem.inputs.with_asker`).
     form
         Whether the question asks for one "answer", an "order" of events, or a "summary".
+    period
+        The time that the question names ("yesterday", "since May 2025"), unless it is a month of any year.
     """
 
     text: str
@@ -114,12 +121,22 @@ class ParsedQuestion:
     asker: int | None = None
     form: Form = "answer"
     subject: int | None = None
+    period: TimeRange | None = None
 
 
 def parse_question(
-    text: str, speakers: Sequence[str], names: Names, called: Mapping[str, str] = MappingProxyType({})
+    text: str,
+    speakers: Sequence[str],
+    names: Names,
+    called: Mapping[str, str] = MappingProxyType({}),
+    *,
+    now: datetime | None = None,
 ) -> ParsedQuestion:
-    """Parse a question with the speakers and names of a memory, and the names by which speakers are called."""
+    """Parse a question with the speakers and names of a memory, and the names by which speakers are called.
+
+    Dates in it are relative to `now`; without it the question has no period.
+    """
+    period = None if now is None else _period(text, now)
     for name, speaker in called.items():
         flags = re.IGNORECASE if text.islower() else 0
         if _stands_alone(name, text, flags):
@@ -135,7 +152,7 @@ def parse_question(
     asker = next((k for k in asked if text.startswith(f"{speakers[k]}: ")), None)
     named = tuple(found), tuple(seeds)
     subject = _subject_of({k: speakers[k] for k in asked}, text)
-    return ParsedQuestion(text, first_person(said, who), asked, *named, side, asker, form, subject)
+    return ParsedQuestion(text, first_person(said, who), asked, *named, side, asker, form, subject, period)
 
 
 def asks_for_order(text: str) -> bool:
@@ -177,6 +194,18 @@ def _as_the_user(text: str) -> str:
         return text
     text = re.sub(r"\b(?:the )?user['’]s\b", "my", text, flags=re.IGNORECASE)
     return re.sub(r"\bthe user\b", "I", text, flags=re.IGNORECASE)
+
+
+def _period(text: str, now: datetime) -> TimeRange | None:
+    dates = [*find_dates(text, now), *periods_to(text, now)]
+    dates = [date for date in dates if not _is_of_any_year(date, text)]
+    return covered(text, dates, now) if dates else None
+
+
+def _is_of_any_year(date: DateSpan, text: str) -> bool:
+    """Return whether a date is a month alone, which may be that of any year, but for "since May"."""
+    bare = _BARE_MONTH.fullmatch(date.text) is not None and months(f"in {date.text}") > 0
+    return bare and _OPEN.search(text[: date.start]) is None
 
 
 def months(text: str) -> int:

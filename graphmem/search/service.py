@@ -86,6 +86,7 @@ _CHANNELS: dict[str, tuple[Channel, str]] = {
     "instruction": ("prior", "instruction"),
     "session": ("prior", "session"),
     "month": ("prior", "month"),
+    "date": ("prior", "date"),
     "side": ("prior", "side"),
     "rerank": ("rerank", "cross-encoder"),
 }
@@ -261,7 +262,8 @@ class GraphRAGService:
                 return _Ranked(now, degraded)
             view = _View(copy.corpus, len(copy.corpus), copy.limited, copy.lock)
             corpus, speakers = copy.corpus, copy.corpus.speakers
-            asked = parse_question(query, speakers, corpus.names, corpus.speaker_names.meant(speakers))
+            at = now if options.as_of is None else min(options.as_of.valid, now)
+            asked = parse_question(query, speakers, corpus.names, corpus.speaker_names.meant(speakers), now=at)
         among = self._among(scopes, view, options, now)
         if among is not None and not len(among):
             return _Ranked(now, degraded)

@@ -111,6 +111,10 @@ _PATTERN = re.compile(
   )(?!\w|'?s\b(?:\s+\d)|-\w)""",
     re.IGNORECASE | re.VERBOSE,
 )
+_TO_NOW = re.compile(
+    rf"(?<!\w)(?=[lp])(?:last|past|previous)\s+(?P<n>{_COUNT})\s+(?P<u>day|week|month|year|decade)s?(?!\w)",
+    re.IGNORECASE,
+)
 _LEADING = re.compile(r"(?:in|on|since|until|till|by|during|from|to|before|after|around|of|circa)\s+", re.IGNORECASE)
 _COUNTED_FROM = re.compile(
     rf"(?<!\w)(?:{_COUNT}\s+{_UNIT}|the\s+(?:day|week|month|year))\s+(?:before|after)\s+$"
@@ -121,6 +125,7 @@ _HALF = re.compile(r"(?<!\w)half(?:\s+of)?\s+$", re.IGNORECASE)
 _ANOTHER_DAY = re.compile(
     r",?\s{1,4}(?:(?:before\s{1,4}last|after\s{1,4}next)\b|(?:the\s{1,4})?\d\d?(?:st|nd|rd|th)\b)", re.IGNORECASE
 )
+_GRAINS: dict[str, Grain] = {"day": "day", "week": "week", "month": "month", "year": "year", "decade": "decade"}
 _LOOKED_AT = 60  # characters before a date
 _HALVES = {"hour": (30, "minute"), "week": (3, "day"), "month": (2, "week"), "year": (6, "month")}
 _ASCII = str.maketrans("ſıİ\u212a", "siik")  # a case-insensitive pattern matches these as ASCII letters
@@ -164,6 +169,16 @@ def find_dates(text: str, reference: datetime, *, future: bool = False) -> list[
             start, end = match.span()
             found.append(DateSpan(start + lead, end, text[start + lead : end], *interval))
     return found
+
+
+def periods_to(text: str, reference: datetime) -> list[DateSpan]:
+    """Return the periods that last until the reference ("the past two weeks") in an English text, by position."""
+    text = text if text.isascii() else text.translate(_ASCII)
+    return [
+        DateSpan(*match.span(), match[0], begin, reference, _GRAINS[match["u"].lower()])
+        for match in _TO_NOW.finditer(text)
+        if (begin := day_ago(match["n"], match["u"].lower(), reference)) is not None
+    ]
 
 
 def _read(match: re.Match[str], reference: datetime, future: bool) -> tuple[int, Interval] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -45,9 +46,9 @@ def corpus(
     return made
 
 
-def ranked(made: Corpus, question: str) -> Ranking:
+def ranked(made: Corpus, question: str, now: datetime | None = None) -> Ranking:
     tokens = TokenVectors((), np.empty((0, 2), np.float32), np.empty((0, 2), np.int64), QUESTION)
-    asked = parse_question(question, made.speakers, made.names)
+    asked = parse_question(question, made.speakers, made.names, now=now)
     return rank(made, asked, tokens, SearchOptions(expansion=ExpansionConfig()), LIMITS)
 
 
@@ -159,6 +160,33 @@ def test_turns_of_the_month_gain_where_the_question_names_one() -> None:
     assert ranked(made, "Who sailed in April?").channels["month"].tolist() == [0, 0.25]
     assert "month" not in ranked(made, "Who sailed?").channels
     assert not ranked(made, "Who sailed in June?").channels["month"].any()
+
+
+@pytest.mark.parametrize(
+    ("question", "days_ago"),
+    [
+        ("What did we discuss yesterday?", {1: 1, 0: 0.5}),
+        ("What did we discuss today?", {0: 1}),
+        ("What did I cook last week?", {0: 0.5, 1: 0.5, 3: 0.5, 6: 1, 8: 1}),
+        ("What did I cook in the past two weeks?", {0: 1, 1: 1, 3: 1, 6: 1, 8: 1}),
+        ("What did I cook on 28 April 2026?", {45: 1, 44: 0.5}),
+        ("What have I cooked since May?", {0: 1, 1: 1, 3: 1, 6: 1, 8: 1}),
+        ("What did I cook before May 2026?", {45: 1, 44: 1}),
+    ],
+)
+def test_turns_of_the_time_that_a_question_names_gain(question: str, days_ago: dict[int, float]) -> None:
+    now = datetime(2026, 6, 12, 18, tzinfo=UTC)  # a Friday
+    days = (45, 44, 8, 6, 3, 1, 0)
+    made = corpus(*(({"text": "I made soup.", "occurred_at": now - timedelta(days=day, hours=2)}, 0.5) for day in days))
+    gained = ranked(made, question, now).channels["date"]
+    assert {day: score for day, score in zip(days, (gained / 0.25).tolist(), strict=True) if score} == days_ago
+
+
+@pytest.mark.parametrize("question", ["What did I cook?", "What did I cook in June?", "What do I cook tomorrow?"])
+def test_no_turn_gains_from_a_question_without_a_time_of_the_memory(question: str) -> None:
+    now = datetime(2026, 6, 12, 18, tzinfo=UTC)
+    made = corpus(*(({"text": "I made soup.", "occurred_at": now - timedelta(days=day)}, 0.5) for day in (2, 1)))
+    assert not ranked(made, question, now).channels.get("date", np.zeros(1)).any()
 
 
 def test_the_score_of_long_turns_loses_what_length_explains() -> None:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from graphmem.errors import InvalidInput
-from graphmem.text.dates import DateSpan, day_ago, find_dates, written
+from graphmem.text.dates import DateSpan, day_ago, find_dates, periods_to, written
 
 MONDAY = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
 
@@ -233,3 +233,24 @@ def test_a_date_beside_a_number_is_one(text: str) -> None:
 
 def test_a_quarter_is_written_with_its_year() -> None:
     assert written(datetime(2024, 4, 1, tzinfo=UTC), "quarter") == "in Q2 2024"
+
+
+@pytest.mark.parametrize(
+    ("text", "begin", "grain"),
+    [
+        ("in the last two weeks", "2023-04-24", "week"),
+        ("over the past 3 months", "2023-02-08", "month"),
+        ("the past few days", "2023-05-05", "day"),
+        ("the previous ten years", "2013-05-08", "year"),
+    ],
+)
+def test_a_period_lasts_until_the_reference(text: str, begin: str, grain: str) -> None:
+    [span] = periods_to(text, MONDAY)
+    assert (span.begin.date().isoformat(), span.until, span.grain) == (begin, MONDAY, grain)
+    assert text.endswith(span.text)
+    assert find_dates(text, MONDAY) == []
+
+
+@pytest.mark.parametrize("text", ["last week", "the last of two weeks", "for two weeks", "the past 999 decades"])
+def test_what_is_no_period_up_to_now_gives_none(text: str) -> None:
+    assert periods_to(text, MONDAY) == []
