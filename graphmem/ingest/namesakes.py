@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from graphmem.ingest.extract.spacy.words import KIN
-from graphmem.models import Edge, EdgeQuery, Episode, EpisodeQuery, Scope
+from graphmem.models import EdgeQuery, Episode, EpisodeQuery, Scope, is_retracted
 from graphmem.protocols import ExtractedEdge, Extraction, GraphBackend
 from graphmem.text.normalize import canonical
 
@@ -103,7 +103,9 @@ class _People:
         query = EdgeQuery(target_ids=tuple(self._ids), relations=tuple(_RELATIONS), versions="all")
         edges = self._backend.find_edges([self._scope], query, limit=_TIES) if self._ids else []
         others = self._backend.get_entities([self._scope], list({edge.source_id for edge in edges}))
-        for edge in filter(_was_so, edges):
+        for edge in edges:
+            if edge.source_id not in others or is_retracted(edge):
+                continue
             tie = (others[edge.source_id].canonical_name, _RELATIONS[edge.relation])
             for people in self._known.values():
                 if (ties := people.get(self._ids[edge.target_id])) is not None:
@@ -163,10 +165,6 @@ class _People:
             named_in[mention.episode_id].add(self._ids[mention.entity_id])
         last = next((named_in[turn.id] for turn in turns if turn.id in named_in), set[str]())
         return next(iter(last)) if len(last) == 1 else None
-
-
-def _was_so(edge: Edge) -> bool:
-    return edge.valid_to != edge.valid_from
 
 
 def _is_of(text: str, name: str) -> bool:

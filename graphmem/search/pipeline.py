@@ -208,9 +208,8 @@ def _nearness(times: Floats, period: TimeRange) -> NDArray[np.float32]:
     begin = -np.inf if period.begin is None else period.begin.timestamp()
     until = np.inf if period.until is None else period.until.timestamp()
     told = until + min(until - begin, TOLD_WITHIN)
-    return np.where((times >= begin) & (times < until), 1, np.where((times >= until) & (times < told), 0.5, 0)).astype(
-        np.float32
-    )
+    inside, after = (times >= begin) & (times < until), (times >= until) & (times < told)
+    return (inside + after / 2).astype(np.float32)
 
 
 def _questions(corpus: Corpus) -> NDArray[np.float32]:
