@@ -121,21 +121,19 @@ class _People:
             meant: dict[str, None] = {}
             edges: list[ExtractedEdge] = []
             for edge in found.edges:
-                kind = _RELATIONS.get(edge.relation)
-                if kind is not None and edge.target == name and not edge.ended:
+                if _is_tie_to(name, edge):
+                    kind = _RELATIONS[edge.relation]
                     person = self._person(name, edge.source, kind, introduced.get((key, kind)))
                     meant[person] = None
                     edge = _with_name(edge, name, person)
                 edges.append(edge)
             found = replace(found, edges=tuple(edges))
-            person = next(iter(meant)) if len(meant) == 1 else None
-            if not meant and (person := self._meant(episode, key)) is None and len(self._known[key]) < 2:
-                continue
-            if person is None:
+            one = next(iter(meant)) if len(meant) == 1 else None if meant else self._meant(episode, key)
+            if one is not None:
+                found = _with_person(found, name, one)
+                self._named[episode.session_id, key] = one
+            elif len(self._known[key]) > 1:
                 found = _without(found, name)
-            else:
-                found = _with_person(found, name, person)
-                self._named[episode.session_id, key] = person
         return found
 
     def _person(self, name: str, owner: str, kind: str, noun: str | None) -> str:
@@ -165,6 +163,10 @@ class _People:
             named_in[mention.episode_id].add(self._ids[mention.entity_id])
         last = next((named_in[turn.id] for turn in turns if turn.id in named_in), set[str]())
         return next(iter(last)) if len(last) == 1 else None
+
+
+def _is_tie_to(name: str, edge: ExtractedEdge) -> bool:
+    return edge.target == name and edge.relation in _RELATIONS and not edge.ended
 
 
 def _is_of(text: str, name: str) -> bool:
@@ -209,7 +211,7 @@ def _without(found: Extraction, name: str) -> Extraction:
     def others(*names: str | None) -> bool:
         return not any(each is not None and _is_of(each, name) for each in names)
 
-    ties = [edge for edge in found.edges if edge.target == name and edge.relation in _RELATIONS and not edge.ended]
+    ties = [edge for edge in found.edges if _is_tie_to(name, edge)]
     edges = tuple(edge for edge in found.edges if edge in ties or others(edge.source, edge.target))
     endings = tuple(ending for ending in found.endings if others(ending.source, ending.target))
     left_out = len(found.edges) + len(found.endings) - len(edges) - len(endings)
