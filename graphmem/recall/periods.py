@@ -14,7 +14,7 @@ from graphmem.recall.options import RecallOptions
 from graphmem.recall.routing import QUESTION_WORDS
 from graphmem.recall.subgraph import PAST
 from graphmem.results import Fact, RecallResult
-from graphmem.text.dates import DateSpan, find_dates, periods_to
+from graphmem.text.dates import DateSpan, dates_and_periods, find_dates
 from graphmem.text.words import MAX_QUERY, split_words
 
 _INSTANT = timedelta(microseconds=1)
@@ -85,7 +85,7 @@ def period_of(query: str, now: datetime) -> Period | None:
         read = " " * asker.end() + read[asker.end() :]
     begin, end = _asking(read)
     tense = _tense(read[begin:end])
-    dates = [*find_dates(read, now), *periods_to(read, now)]
+    dates = dates_and_periods(read, now)
     if (over := [date for date in dates if date.until <= now]) or (over := _bare_years(read, dates, now)):
         return _dated(read, over, (begin, end), tense, now)
     if reaching := [date for date in dates if date.begin < now]:

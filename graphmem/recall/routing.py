@@ -13,7 +13,7 @@ from typing import Literal
 
 from graphmem.models import EdgeType
 from graphmem.results import Strategy
-from graphmem.text.dates import DateSpan, find_dates, periods_to
+from graphmem.text.dates import DateSpan, dates_and_periods
 from graphmem.text.words import MAX_QUERY, STOP_WORDS, split_words
 
 Kind = Literal["episodic", "global", "graph", "keyword", "semantic", "hybrid"]
@@ -200,7 +200,7 @@ def narrowed(query: str) -> str | None:
 
 
 def _episodic(query: str, now: datetime) -> Route | None:
-    dates = [*find_dates(query, now), *periods_to(query, now)]
+    dates = dates_and_periods(query, now)
     past, future = _PAST.search(query), _FUTURE.search(query)
     reasons = tuple(date.text for date in dates) + tuple(m[0].lower() for m in (past, future) if m)
     if not reasons:
@@ -208,6 +208,12 @@ def _episodic(query: str, now: datetime) -> Route | None:
     if dates:
         return Route("episodic", 0.9, reasons, covered(query, dates, now))
     return Route("episodic", 0.8, reasons, TimeRange(None, now) if past else TimeRange(now, None))
+
+
+def is_open(query: str, date: DateSpan) -> bool:
+    """Return whether a date of a question is only the begin or the end of a time: "since May", "before May"."""
+    before = query[: date.start]
+    return _SINCE.search(before) is not None or _UNTIL.search(before) is not None
 
 
 def covered(query: str, dates: Sequence[DateSpan], now: datetime) -> TimeRange:

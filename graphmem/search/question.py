@@ -11,16 +11,15 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Literal
 
-from graphmem.recall.routing import TimeRange, covered
+from graphmem.recall.routing import TimeRange, covered, is_open
 from graphmem.search.names import Names, names_in
-from graphmem.text.dates import DateSpan, find_dates, periods_to
+from graphmem.text.dates import DateSpan, dates_and_periods
 from graphmem.text.names import plain
 from graphmem.text.words import STOP_WORDS, WORD
 
 _NICKNAME = 3  # length of a name prefix that matches a speaker: "Mel"
 _MONTHS = tuple("january february march april may june july august september october november december".split())
 _BARE_MONTH = re.compile(r"(?:(?:early|late|mid)\s+)?[a-z]+\.?", re.IGNORECASE)
-_OPEN = re.compile(r"\b(?:after|before|from|since|till|until)\s+$", re.IGNORECASE)
 _MAY = re.compile(r"\b(?:in|on|of|during|by|until|since|\d)\s+May\b|\bMay,?\s+\d")
 
 Form = Literal["answer", "order", "summary"]
@@ -197,15 +196,13 @@ def _as_the_user(text: str) -> str:
 
 
 def _period(text: str, now: datetime) -> TimeRange | None:
-    dates = [*find_dates(text, now), *periods_to(text, now)]
-    dates = [date for date in dates if not _is_of_any_year(date, text)]
+    dates = [date for date in dates_and_periods(text, now) if is_open(text, date) or not _is_month_alone(date)]
     return covered(text, dates, now) if dates else None
 
 
-def _is_of_any_year(date: DateSpan, text: str) -> bool:
-    """Return whether a date is a month alone, which may be that of any year, but for "since May"."""
-    bare = _BARE_MONTH.fullmatch(date.text) is not None and months(f"in {date.text}") > 0
-    return bare and _OPEN.search(text[: date.start]) is None
+def _is_month_alone(date: DateSpan) -> bool:
+    """Return whether a date is a month without a year, which may be that of any year."""
+    return _BARE_MONTH.fullmatch(date.text) is not None and months(f"in {date.text}") > 0
 
 
 def months(text: str) -> int:

@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Literal, cast
 
 from graphmem.errors import InvalidInput
 
@@ -125,7 +125,6 @@ _HALF = re.compile(r"(?<!\w)half(?:\s+of)?\s+$", re.IGNORECASE)
 _ANOTHER_DAY = re.compile(
     r",?\s{1,4}(?:(?:before\s{1,4}last|after\s{1,4}next)\b|(?:the\s{1,4})?\d\d?(?:st|nd|rd|th)\b)", re.IGNORECASE
 )
-_GRAINS: dict[str, Grain] = {"day": "day", "week": "week", "month": "month", "year": "year", "decade": "decade"}
 _LOOKED_AT = 60  # characters before a date
 _HALVES = {"hour": (30, "minute"), "week": (3, "day"), "month": (2, "week"), "year": (6, "month")}
 _ASCII = str.maketrans("ſıİ\u212a", "siik")  # a case-insensitive pattern matches these as ASCII letters
@@ -173,12 +172,17 @@ def find_dates(text: str, reference: datetime, *, future: bool = False) -> list[
 
 def periods_to(text: str, reference: datetime) -> list[DateSpan]:
     """Return the periods that last until the reference ("the past two weeks") in an English text, by position."""
-    text = text if text.isascii() else text.translate(_ASCII)
-    return [
-        DateSpan(*match.span(), match[0], begin, reference, _GRAINS[match["u"].lower()])
-        for match in _TO_NOW.finditer(text)
-        if (begin := day_ago(match["n"], match["u"].lower(), reference)) is not None
-    ]
+    found: list[DateSpan] = []
+    for match in _TO_NOW.finditer(text if text.isascii() else text.translate(_ASCII)):
+        unit = match["u"].lower()
+        if (begin := day_ago(match["n"], unit, reference)) is not None:
+            found.append(DateSpan(*match.span(), match[0], begin, reference, cast("Grain", unit)))
+    return found
+
+
+def dates_and_periods(text: str, reference: datetime) -> list[DateSpan]:
+    """Return the dates in an English text, then the periods that last until the reference."""
+    return [*find_dates(text, reference), *periods_to(text, reference)]
 
 
 def _read(match: re.Match[str], reference: datetime, future: bool) -> tuple[int, Interval] | None:
