@@ -54,7 +54,7 @@ def test_a_malformed_line_is_told_with_its_reason_and_the_others_are_kept(shell:
     assert shell.run("stats", "--json").document["episodes"] == 9
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_ingesting_again_stores_nothing_twice(shell: Shell) -> None:
     shell.write_lines("chat.jsonl", *TURNS)
     shell.write("notes.md", "# Trip\n\nWe go.\n\n# Money\n\nWe pay.\n")

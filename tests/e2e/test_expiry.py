@@ -229,6 +229,7 @@ def test_what_was_erased_stays_erased_when_the_clock_goes_back(
     assert memory.stats().expired_episodes == 1
 
 
+@pytest.mark.full(store_url="neo4j")
 @pytest.mark.whole_store
 def test_the_background_erases_what_has_expired_in_every_scope_and_cleans_the_files_once(
     store_url: str, open_memory: OpenMemory, clock: Hands, monkeypatch: pytest.MonkeyPatch

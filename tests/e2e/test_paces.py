@@ -188,6 +188,7 @@ def test_the_local_parser_stores_the_same_facts_at_every_pace(
 
 @pytest.mark.full(store_url="sqlite", pace="bulk")
 @pytest.mark.full(store_url="memory", pace="random")
+@pytest.mark.full(store_url="memory", turns=1)
 @pytest.mark.full(pace="2")
 @pytest.mark.full(pace="5")
 @pytest.mark.full(store_url="sqlite", turns=1)

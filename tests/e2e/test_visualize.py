@@ -227,10 +227,10 @@ def test_command_replaces_a_file_of_the_user_by_force_alone(shell: Shell) -> Non
     ("arguments", "code"),
     [
         (("Nobody",), 4),
-        (("--format", "svg"), 2),
         (("Maya Chen", "--out", "a.pdf"), 2),
-        (("--out", "missing/a.html"), 2),
-        (("Maya Chen", "--hops", "9"), 2),
+        pytest.param(("--format", "svg"), 2, marks=pytest.mark.full),
+        pytest.param(("--out", "missing/a.html"), 2, marks=pytest.mark.full),
+        pytest.param(("Maya Chen", "--hops", "9"), 2, marks=pytest.mark.full),
     ],
 )
 def test_command_tells_what_is_wrong(shell: Shell, arguments: tuple[str, ...], code: int) -> None:

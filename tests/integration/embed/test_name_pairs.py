@@ -20,6 +20,7 @@ def test_there_are_300_pairs_of_which_half_are_the_same() -> None:
     assert len({(p.known, p.new, p.text) for p in pairs}) == 300
 
 
+@pytest.mark.full(half="looked-at")
 @pytest.mark.slow
 @pytest.mark.parametrize(("half", "recall"), [("looked-at", 0.4), ("kept", 0.33)])
 def test_few_names_are_merged_wrongly_and_the_judge_is_asked_about_most_others(half: Half, recall: float) -> None:

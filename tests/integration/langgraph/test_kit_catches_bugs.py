@@ -83,6 +83,8 @@ class TestASoundStoreWithTTLs(LangGraphTTLTests):
         return Timed(clock)
 
 
+@pytest.mark.full(store="TakesStarsForLabels")
+@pytest.mark.full(store="MovesUpdatedItemsToTheEnd")
 @pytest.mark.parametrize(
     ("store", "kit", "name", "arguments"),
     [(store, kit, name, arguments) for store, kit, tests in CAUGHT for name, arguments in tests.items()],

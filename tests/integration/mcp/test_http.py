@@ -194,6 +194,7 @@ def test_a_body_of_100_mb_is_refused_and_the_server_goes_on(replicas: list[Serve
     assert replicas[0].post(list_tools(), tokens["maya"]).status_code == 200
 
 
+@pytest.mark.full
 def test_10000_facts_are_stored_by_one_call(tmp_path: Path) -> None:
     facts = [
         {"subject": f"Person Number{n}", "relation": "works at", "object": f"Company {n % 100}"} for n in range(10_000)

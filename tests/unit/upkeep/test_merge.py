@@ -37,6 +37,8 @@ from graphmem.testing.rows import (
 from graphmem.upkeep.merge import merge_entities
 from graphmem.upkeep.unmerge import unmerge
 
+SEEDS = [*range(10), *(pytest.param(seed, marks=pytest.mark.full) for seed in range(10, 25))]
+
 
 @pytest.fixture(params=["memory", "sqlite"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[GraphBackend]:
@@ -155,7 +157,7 @@ def test_undoing_a_merge_restores_every_row(store: GraphBackend) -> None:
     assert [merge.undone_at for merge in after.merges] == [done.merge.undone_at]
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_random_merges_undone_in_reverse_leave_no_trace(store: GraphBackend, seed: int) -> None:
     before = _random_graph(store, random.Random(seed))
     made: list[Merge] = []
@@ -170,7 +172,7 @@ def test_random_merges_undone_in_reverse_leave_no_trace(store: GraphBackend, see
     assert rows(contents(store, home())) == rows(before)
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_merges_undone_in_any_order_that_is_allowed_leave_no_trace(store: GraphBackend, seed: int) -> None:
     chance = random.Random(seed)
     before = _random_graph(store, chance)
@@ -429,7 +431,7 @@ def test_merges_that_brought_a_fact_in_differing_certainty_are_undone_in_reverse
     assert rows(contents(store, home())) == rows(before)
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_random_merges_of_facts_of_any_certainty_leave_no_trace(store: GraphBackend, seed: int) -> None:
     chance = random.Random(seed)
     put_episodes(store, *range(24))
@@ -482,7 +484,7 @@ def test_employers_that_came_at_the_same_time_stay(store: GraphBackend) -> None:
     assert ends(store) == {1: (1, None), 2: (1, None)}
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_random_merges_of_employed_people_leave_no_trace(store: GraphBackend, seed: int) -> None:
     chance = random.Random(seed)
     put_graph(store, *(employed(n, n, 10 + n, chance.randrange(9)) for n in range(8)))
