@@ -85,7 +85,7 @@ _PATTERN = re.compile(
   | (?=[efnst\d])(?P<dmy>(?:the\s+|)(?P<dmy_d>{_NTH})(?:(?=[nrst])(?:st|nd|rd|th)|)\s+(?:of\s+|)
       (?P<dmy_m>{_MONTH})(?:,?\s+(?P<dmy_y>{_YEAR}))?)
   | (?P<mdy>(?P<mdy_m>{_MONTH})\s+(?P<mdy_d>{_DAY})(?:st|nd|rd|th)?(?![\w:])(?:,?\s+(?P<mdy_y>{_YEAR}))?)
-  | (?P<my>(?P<my_m>{_MONTH}),?\s+(?P<my_y>{_YEAR}))
+  | (?P<my>(?:(?=[elm])(?:early|late|mid)-|)(?P<my_m>{_MONTH}),?\s+(?P<my_y>{_YEAR}))
   | (?=\d)(?P<dots>(?P<dots_a>\d\d?)(?P<dots_s>[/.])(?P<dots_b>\d\d?)(?P=dots_s)(?P<dots_y>{_YEAR}))
   | (?=h)(?P<half>half\s+an?\s+(?P<half_u>{_UNIT})\s+(?:ago|back)\b)
   | (?P<ago>(?:(?=[ao][blrv])(?:about|around|almost|over)\s+|)(?P<ago_n>{_COUNT})\s+(?P<ago_u>{_UNIT})\s+
@@ -101,12 +101,13 @@ _PATTERN = re.compile(
   | (?=[dt])(?P<two>(?:the\s+|)day\s+(?P<two_w>before\s+yesterday|after\s+tomorrow))
   | (?=[ty])(?P<word>today|tonight|yesterday|tomorrow)
   | (?=[bdfistu][inoruy])(?P<century>(?:in|since|until|till|during|from|by)\s+the\s+
-      (?:(?:early|late|mid)[\s-]+)?(?P<century_y>{_DECADE})'?s)
+      (?:(?:early|late|mid)[\s-]+)?(?:(?P<century_y>{_DECADE})['’]?s|['’](?P<century_s>\d0)['’]?s))
   | (?=[abcdefilmostu][aefinoruy])(?P<year>
-      (?:in|since|until|till|by|during|from|to|before|after|around|of|circa|early|late|mid)\s+
+      (?:(?:in|since|until|till|by|during|from|to|before|after|around|of|circa)\s+|(?:early|late|mid)[\s-]\s*)
       (?:(?P<year_y>{_YEAR})|['’](?P<year_s>\d\d)(?!\d)))
   | (?=[abdefilmostu][aefinoruy])(?P<month>
-      (?:in|since|until|till|by|during|from|before|after|of|early|late|mid)\s+(?P<month_m>{_MONTH})(?!,?\s+\d))
+      (?:(?:in|since|until|till|by|during|from|before|after|of)\s+|(?:early|late|mid)[\s-]\s*)
+      (?P<month_m>{_MONTH})(?!,?\s+\d))
   | (?=[fmostw])(?P<day>(?:on\s+|)(?P<day_w>{_FULL_WEEKDAY})|on\s+(?P<day_s>{_WEEKDAY}))
   )(?!\w|'?s\b(?:\s+\d)|-\w)""",
     re.IGNORECASE | re.VERBOSE,
@@ -407,10 +408,17 @@ def _quarter(match: re.Match[str], reference: datetime, _future: bool) -> Interv
 
 def _named_year(match: re.Match[str], reference: datetime, _future: bool) -> Interval:
     """Return a year; '98 is the latest one that isn't in the future."""
-    if match["year_y"] is not None:
-        return _year(reference, int(match["year_y"]))
-    year = reference.year // 100 * 100 + int(match["year_s"])
-    return _year(reference, year if year <= reference.year else year - 100)
+    return _year(reference, int(match["year_y"] or _latest_year(match["year_s"], reference)))
+
+
+def _century(match: re.Match[str], reference: datetime, _future: bool) -> Interval:
+    return _year(reference, int(match["century_y"] or _latest_year(match["century_s"], reference)), 10)
+
+
+def _latest_year(digits: str, reference: datetime) -> int:
+    """Return the latest year with these last two digits that isn't in the future."""
+    year = reference.year // 100 * 100 + int(digits)
+    return year if year <= reference.year else year - 100
 
 
 def _named_day(match: re.Match[str], reference: datetime, _future: bool) -> Interval:
@@ -430,7 +438,7 @@ _READERS: dict[str, Callable[[re.Match[str], datetime, bool], Interval | None]] 
     "part": lambda _m, r, _f: _day(r),
     "two": lambda m, r, _: _day(r + timedelta(days=-2 if m["two_w"].lower().startswith("before") else 2)),
     "word": _named_day,
-    "century": lambda m, r, _: _year(r, int(m["century_y"]), 10),
+    "century": _century,
     "year": _named_year,
     "of": lambda m, r, _: _season(r, int(m["of_y"]), m["of_s"].lower()),
     "quarter": _quarter,

@@ -54,6 +54,11 @@ def only(text: str, reference: datetime = MONDAY, *, future: bool = False) -> Da
         ("back in June 2019", "2019-06-01", "month"),
         ("since 2016", "2016-01-01", "year"),
         ("in the 1990s", "1990-01-01", "decade"),
+        ("in the '90s", "1990-01-01", "decade"),
+        ("since the mid-’80s", "1980-01-01", "decade"),
+        ("in mid-March", "2023-03-01", "month"),
+        ("early-2020", "2020-01-01", "year"),
+        ("mid-March 2021", "2021-03-01", "month"),
     ],
 )
 def test_a_date_is_read_against_the_reference(text: str, begin: str, grain: str) -> None:
