@@ -18,6 +18,7 @@ from graphmem.models import (
     Episode,
     EpisodeQuery,
     RecallQuery,
+    Scope,
     is_expired,
 )
 from graphmem.recall.history import diff, history
@@ -91,9 +92,11 @@ class Exploration(ScopedMemory):
         return history(backend, where, ids, relation=relation, text=text, as_of=moment, limit=limit, now=now)
 
     def diff(self, start: Time, end: Time, *, limit: int = 1000, scopes: Scopes | None = None) -> Diff:
-        """Return what became true, what ended and what was learned after `start` and until `end`."""
-        where, axis = self._scopes(scopes), (to_time(start), to_time(end))
-        return diff(self._engine.backend, where, *axis, limit=to_limit(limit), now=self._engine.clock())
+        """Return what became true, what ended and what was learned after `start` and until `end`, not before it."""
+        where, begin, until = self._scopes(scopes), to_time(start), to_time(end)
+        if until < begin:
+            raise InvalidInput(f"end: expected a time from {begin.isoformat()} on, got {until.isoformat()}")
+        return diff(self._engine.backend, where, begin, until, limit=to_limit(limit), now=self._engine.clock())
 
     def episodes(self, ids: Sequence[str], *, scopes: Scopes | None = None) -> list[Episode]:
         """Return the episodes with these ids, such as those of a fact, in this order, unless they have expired."""
@@ -140,6 +143,7 @@ class Exploration(ScopedMemory):
         as_of: AsOf | Time | None = None,
         limit: int = 200,
         format: PictureFormat = "html",  # noqa: A002 - the word that users expect
+        scopes: Scopes | None = None,
     ) -> str:
         """Draw the graph around some entities, of a community, or of the whole scope, colored by community.
 
@@ -156,13 +160,14 @@ class Exploration(ScopedMemory):
         Raises
         ------
         NotFound
-            If the scope has no such entity or community.
+            If the scopes have no such entity or community.
         InvalidInput
             If several communities have that name.
         """
-        ids = self._known_ids([names] if isinstance(names, str) else names or ())
+        where = self._scopes(scopes)
+        ids = self._known_ids(where, [names] if isinstance(names, str) else names or ())
         moment, limit, past = to_as_of(as_of), to_limit(limit), format == "html"
-        read = partial(read_picture, self._engine.backend, self.scope, ids, hops=hops, community=community)
+        read = partial(read_picture, self._engine.backend, where, ids, hops=hops, community=community)
         return render(read(as_of=moment, limit=limit, with_past=past), format)
 
     def why(self, trace_id: str, *, scopes: Scopes | None = None) -> Trace:
@@ -178,12 +183,12 @@ class Exploration(ScopedMemory):
             raise NotFound(f"recall trace {trace_id} is not in scope {self.scope}")
         return found[0]
 
-    def _known_ids(self, names: Iterable[str]) -> list[str]:
-        """Return the ids of the entities with these names in this scope; raise `NotFound` for an unknown name."""
+    def _known_ids(self, scopes: Sequence[Scope], names: Iterable[str]) -> list[str]:
+        """Return the ids of the entities with these names; raise `NotFound` for an unknown name."""
         ids: list[str] = []
         for name in names:
-            if not (found := self._ids([self.scope], name)):
-                raise NotFound(f"entity {name!r}: there is none of that name in scope {self.scope}")
+            if not (found := self._ids(scopes, name)):
+                raise NotFound(f"entity {name!r}: there is none of that name in scope {', '.join(map(str, scopes))}")
             ids += found
         return ids
 

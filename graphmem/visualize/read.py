@@ -32,7 +32,7 @@ _MAX_HOPS = 6
 
 def read_picture(
     backend: GraphBackend,
-    scope: Scope,
+    scopes: Sequence[Scope],
     seeds: Collection[str] = (),
     *,
     hops: int = 1,
@@ -41,12 +41,12 @@ def read_picture(
     limit: int = 200,
     with_past: bool = False,
 ) -> Picture:
-    """Read a part of a memory: the neighborhood of entities, a community, or by default the whole scope.
+    """Read a part of a memory: the neighborhood of entities, a community, or by default whole scopes.
 
     Parameters
     ----------
-    backend, scope
-        The store and the scope.
+    backend, scopes
+        The store and the scopes.
     seeds
         Ids of the entities at the center.
     hops
@@ -68,7 +68,7 @@ def read_picture(
     InvalidInput
         If the name matches several communities, both seeds and a community are given, or hops is outside of [0, 6].
     """
-    reader = _Reader(backend, scope, as_of, limit, with_past=with_past)
+    reader = _Reader(backend, scopes, as_of, limit, with_past=with_past)
     if seeds and community is not None:
         raise InvalidInput("a picture is around names or of a community, not both")
     if community is not None:
@@ -79,17 +79,19 @@ def read_picture(
         raise InvalidInput(f"hops: expected a number in [0, {_MAX_HOPS}], got {hops}")
     if seeds:
         ids = reader.around(seeds, hops)
-        names = [e.name for e in backend.get_entities([scope], list(seeds)).values()]
+        names = [e.name for e in backend.get_entities(scopes, list(seeds)).values()]
         title = f"{', '.join(dict.fromkeys(names))} and {counted(hops, 'hop')} around"
         return reader.picture(title, ids, seeds)
-    return reader.picture(f"Scope {scope}", reader.everything())
+    return reader.picture(f"Scope {', '.join(map(str, scopes))}", reader.everything())
 
 
 class _Reader:
     """Reader of one picture; lists of ids are ordered by priority."""
 
-    def __init__(self, backend: GraphBackend, scope: Scope, as_of: AsOf | None, limit: int, *, with_past: bool) -> None:
-        self._backend, self._scopes, self._scope = backend, [scope], scope
+    def __init__(
+        self, backend: GraphBackend, scopes: Sequence[Scope], as_of: AsOf | None, limit: int, *, with_past: bool
+    ) -> None:
+        self._backend, self._scopes = backend, scopes
         self._as_of, self._limit, self._with_past = as_of, limit, with_past
 
     def around(self, seeds: Collection[str], hops: int) -> list[str]:
@@ -113,7 +115,7 @@ class _Reader:
         wanted = id_or_name.casefold()
         found = [c for c in everyone if c.id == id_or_name or c.name.casefold() == wanted]
         if not found:
-            raise NotFound(f"community {id_or_name!r}: no such id or name in scope {self._scope}")
+            raise NotFound(f"community {id_or_name!r}: no such id or name in scope {', '.join(map(str, self._scopes))}")
         if len(found) > 1:
             raise InvalidInput(
                 f"community {id_or_name!r}: ambiguous name, use one of the ids {', '.join(c.id for c in found)}"

@@ -392,6 +392,8 @@ def test_a_diff_tells_what_began_and_ended_between_two_times(open_memory: Open) 
     changed = memory.diff("2026-01-01", "2026-12-31")
     assert ([f.target for f in changed.began], [f.target for f in changed.ended]) == (["Globex"], ["Initech"])
     assert len(changed.learned) == 2
+    with pytest.raises(InvalidInput, match="end: expected a time from 2026-12-31"):
+        memory.diff("2026-12-31", "2026-01-01")
 
 
 def test_history_finds_text_without_wildcards(open_memory: Open) -> None:

@@ -56,10 +56,9 @@ class CoreTools(ToolSet):
     async def memory_context(
         self, query: str, budget_tokens: Budget = 800, as_of: Time = None, filters: Filters = None
     ) -> Annotated[CallToolResult, Text]:
-        """Return facts and dated quotes for a question, as text within a budget.
+        """Return facts and dated quotes for a question, within a budget.
 
-        Call it before you answer about people, decisions or the past. Not for ids or lists: use memory_search or
-        memory_recall.
+        Call it before you answer about people, decisions or the past. Not for ids: use memory_recall.
         """
         caller = self.caller()
         text = await caller.memory.acontext(query, budget_tokens=budget_tokens, **caller.question(as_of, filters))
@@ -96,7 +95,7 @@ class CoreTools(ToolSet):
         offset: Offset = 0,
         budget_tokens: Budget = 2000,
     ) -> Annotated[CallToolResult, Facts]:
-        """Return facts for a question, best first, with dates, sources and ids; with as_of, as of then.
+        """Return facts for a question, best first, with dates, sources and ids.
 
         Not for exact words: use memory_search.
         """
@@ -130,12 +129,17 @@ class CoreTools(ToolSet):
         session_id: str | None = None,
         occurred_at: Time = None,
         external_id: Annotated[str | None, Field(description="repeats store nothing")] = None,
+        metadata: dict[str, Any] | None = None,
+        expires_in: Annotated[str | None, Field(description="30d")] = None,
     ) -> Annotated[CallToolResult, Remembered]:
-        """Store a message or note; facts are extracted later.
+        """Store a message or note.
 
         One message a call, in its own words; role tool for pages, files. Not for secrets, reasoning, memory results.
         """
         caller = self.caller()
+        authors = authorship(caller)
+        if authors and (named := {"user", "agent"} & (metadata or {}).keys()):
+            raise ToolError(f"metadata: {' and '.join(sorted(named))} come from the key; leave them out")
         stored = await caller.memory.aremember(
             text,
             role=role,
@@ -143,7 +147,8 @@ class CoreTools(ToolSet):
             session_id=session_id,
             occurred_at=occurred_at,
             external_id=external_id,
-            metadata=authorship(caller),
+            metadata={**(metadata or {}), **authors},
+            expires_in=expires_in,
         )
         done = "Stored" if stored.created else "Already stored: nothing changed"
         return result(

@@ -329,7 +329,9 @@ class FullTools(CoreTools):
                 "format: this client shows no pages (MCP Apps); use mermaid, ascii or dot, or have the user run "
                 "graphmem visualize --out graph.html"
             )
-        draw = partial(self.caller().memory.avisualize, names, hops=hops, as_of=as_of, limit=limit)
+        caller = self.caller()
+        read = partial(caller.memory.avisualize, names, hops=hops, as_of=as_of, limit=limit)
+        draw = partial(read, scopes=caller.access.scopes)
         meta = {PAGE_META: await draw(format="html")} if has_apps else None
         if format == "html":
             return result(Text(text=_SHOWN_TO_USER), _SHOWN_TO_USER, meta)

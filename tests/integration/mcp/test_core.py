@@ -7,6 +7,7 @@ import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from mcp import Client
 from graphmem import GraphMemory
 from graphmem.adapters.mcp import Access, MemoryServer
 from graphmem.adapters.mcp.server import INSTRUCTIONS
-from graphmem.models import Scope
+from graphmem.models import Scope, utc_now
 from graphmem.search.context import estimate_tokens
 from graphmem.trust import trust_of
 from tests.integration.mcp.clients import ERAS, data_of, over_stdio, run, text_of
@@ -123,6 +124,30 @@ def test_a_message_is_remembered_once_and_found_with_its_provenance(memory: Grap
         assert '2026-01-05, Maya: "I moved to Lisbon last week."' in data_of(context)["text"]
 
     run(MemoryServer(memory), era, work)
+
+
+def test_a_message_may_have_metadata_for_filters_and_a_lifetime(memory: GraphMemory, era: str) -> None:
+    access = Access(scopes=(memory.scope,), rights="write", user="Maya Chen")
+
+    async def work(client: Client) -> None:
+        async def told(text: str, **fields: Any) -> Any:
+            return await client.call_tool("memory_remember", {"text": text, **fields})
+
+        first = data_of(await told("Lisbon has an aquarium.", metadata={"page": 3}, expires_in="30d"))
+        second = data_of(await told("Lisbon has a harbor.", metadata={"page": 4}))
+        asked = {"query": "What does Lisbon have?", "filters": {"metadata": {"page": {"$gt": 3}}}}
+        [found] = data_of(await client.call_tool("memory_search", asked))["episodes"]
+        assert found["text"] == "Lisbon has a harbor."
+        brief, lasting = memory.episodes([first["episode_id"], second["episode_id"]])
+        assert brief.expires_at is not None
+        assert timedelta(days=29) < brief.expires_at - utc_now() <= timedelta(days=30)
+        assert (lasting.expires_at, lasting.metadata) == (None, {"page": 4, "user": "Maya Chen"})
+        for wrong in ({"expires_in": "soon"}, {"metadata": {"user": "Ravi"}}, {"metadata": {"a": {"b": 1}}}):
+            refused = await told("Lisbon has a castle.", **wrong)
+            assert (refused.is_error, next(iter(wrong)) in text_of(refused)) == (True, True)
+        assert memory.stats().episodes == 2
+
+    run(MemoryServer(memory, access=access), era, work)
 
 
 def test_reads_take_filters_and_show_what_comes_from_external_sources(memory: GraphMemory, era: str) -> None:
@@ -237,8 +262,10 @@ def test_reads_cover_all_scopes_of_the_access_and_writes_the_first(memory: Graph
         assert [each["fact"] for each in found] == ["Ravi Menon leads Project Apollo"]
         await client.call_tool("memory_remember", {"text": "Ravi Menon is away."})
         assert (memory.stats().episodes, memory.in_scope("team").stats().episodes) == (1, 1)
+        drawn = text_of(await client.call_tool("memory_visualize", {"names": ["Ravi Menon"]}))
+        assert ("Project Apollo" in drawn, "Project Zeus" in drawn) == (True, False)
 
-    run(MemoryServer(memory, access=access), era, work)
+    run(MemoryServer(memory, access=access, profile="full"), era, work)
 
 
 @pytest.mark.parametrize("argument", ["scope", "scopes", "user", "asked_by", "domain"])
