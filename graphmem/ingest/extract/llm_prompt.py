@@ -57,9 +57,9 @@ time; a second job or home beside the first is also_works_at or also_lives_in); 
 responsible_for, member_of, has_role, reports_to, located_in, likes, dislikes, knows, has_child, founded, joined, \
 left, attended, scheduled_for, costs, depends_on, replaced, blocked_by, caused_by, led_to; or another verb phrase.
 - fact: an English sentence that is understood alone in a year: full names, and real dates in place of "next week".
-- certainty: stated (what the speaker says is so, a decision that holds from now on, and a change that is settled for \
-a day ahead: "from April the rate is 95", "I signed, I start on 1 May"), plan (intended or expected, but not \
-settled), hearsay (somebody is said to have said it, or it is quoted), possible (a guess, "maybe", "thinking about").
+- certainty: stated (what the speaker says is so), plan (intended, scheduled, decided for later), hearsay (somebody \
+is said to have said it, or it is quoted), possible (a guess, "maybe", "thinking about"). A decision that holds from \
+now on is stated.
 - kind: event for what happened at a time and is over (an outage, a meeting, an arrival; "in 2010 I moved to Rome" \
 of somebody whose home is elsewhere), otherwise state.
 - valid_from: when it began or will begin, or happened, as an ISO 8601 date (2025-03-14), month (2025-03), year or \
@@ -78,9 +78,8 @@ that was a mistake). After a correction the right fact is in facts, with the beg
 What is replaced is ended: after "we switched from vim to neovim", the use of vim is in ended and the use of neovim \
 is in facts. An end that is settled and has its day is noted with that day, also if it is ahead: "my last day is 12 \
 June", "the rent is 900 from May on" (the old rent ends on 30 April). A plan or wish that isn't settled, a guess or \
-hearsay ends nothing; but a plan that is cancelled or carried out ends the known plan, with why over, and a settled \
-change that is called off is corrected. A fact that holds beside the old one ends nothing. If a known fact is only \
-said again, write nothing.
+hearsay ends nothing; but a plan that is cancelled or carried out ends the known plan, with why over. A fact that \
+holds beside the old one ends nothing. If a known fact is only said again, write nothing.
 
 Example. Known: "1. Maya Lind works_at Globex: Maya Lind works at Globex. (since 2023-04-01)", "2. Maya Lind plans_to \
 visit Oslo (plan)". Episode 1, Maya Lind, Monday 2025-03-10: "I'm at Initech since last Monday, same salary. Oslo is \
@@ -107,7 +106,7 @@ _TYPE_WORDS = {
     "tool": "software or a device that is used",
     "technology": "a standard, method or platform",
     "language": "a human or programming language",
-    "concept": "anything else: an animal, thing, topic, amount, state or role",
+    "concept": "anything else: a thing, topic, amount, state or role",
     "file": "a document or file",
     "config": "a setting",
 }
