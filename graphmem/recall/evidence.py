@@ -15,7 +15,7 @@ from graphmem.protocols import GraphBackend
 from graphmem.recall import scoring
 from graphmem.recall.options import RecallOptions
 from graphmem.recall.scoring import Floats
-from graphmem.recall.subgraph import PAST
+from graphmem.recall.subgraph import PAST, without_another_value
 from graphmem.results import ScoreParts
 from graphmem.telemetry import in_span
 from graphmem.text.words import query_words
@@ -106,7 +106,9 @@ def stated_facts(
     """
     ids = evidence.episode_ids
     found = [i for scope in scopes for i in backend.find_edges_of_episodes(scope, ids)] if ids else []
-    edges = [edge for edge in backend.get_edges(scopes, found).values() if _counts(edge, options, now)] if found else []
+    told = list(backend.get_edges(scopes, found).values()) if found else []
+    edges = [edge for edge in told if _counts(edge, options, now)]
+    edges += without_another_value(backend, scopes, told, options)
     if not edges:
         return StatedFacts()
     shared = scoring.shared_words(

@@ -30,7 +30,15 @@ from graphmem.recall.routing import HeuristicRouter, plan
 from graphmem.recall.scoring import Floats, Positions, Walk
 from graphmem.recall.seeds import find_seeds
 from graphmem.recall.sources import Sources, sources_of, unexpired, with_trust
-from graphmem.recall.subgraph import not_expired, stated_in, with_ended, with_facts_of_hubs, with_only, with_past
+from graphmem.recall.subgraph import (
+    not_expired,
+    stated_in,
+    with_ended,
+    with_facts_of_hubs,
+    with_only,
+    with_past,
+    with_untold_beginnings,
+)
 from graphmem.results import Fact, RecallResult, ScoreParts, Seed, Strategy
 from graphmem.telemetry import in_span, timed
 from graphmem.text.words import query_words
@@ -145,11 +153,14 @@ def _walked(
     past = np.ones(len(graph.edge_ids))
     if options.as_of is None and options.hops(strategy):
         graph, past = with_past(backend, scopes, graph, ids, options.edge_types, limits)
-    elif options.as_of is not None and options.ended_after is not None and options.hops(strategy):
-        holding, between = len(graph.edge_ids), (options.ended_after, options.as_of.valid)
-        graph = with_ended(backend, scopes, graph, ids, options.edge_types, limits, between)
+    elif options.as_of is not None and options.hops(strategy):
+        holding = len(graph.edge_ids)
+        if options.ended_after is not None:
+            between = options.ended_after, options.as_of.valid
+            graph = with_ended(backend, scopes, graph, ids, options.edge_types, limits, between)
         if options.only_ended:
             graph = with_only(graph, np.arange(len(graph.edge_ids)) >= holding)
+        graph = with_untold_beginnings(backend, scopes, graph, ids, limits, options)
         past = np.ones(len(graph.edge_ids))
     if not options.include_inferred:
         graph, past = with_only(graph, ~graph.inferred), past[~graph.inferred]

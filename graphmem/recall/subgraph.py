@@ -7,7 +7,7 @@ that have more than one hop reads. Left out are facts that no matching episode s
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import chain
@@ -26,7 +26,9 @@ from graphmem.models import (
     Subgraph,
     is_retracted,
 )
+from graphmem.models.base import END_OF_TIME
 from graphmem.protocols import GraphBackend
+from graphmem.recall.options import RecallOptions
 from graphmem.recall.scoring import Flags, Floats
 from graphmem.recall.sources import premises_of, stated_basis
 
@@ -74,6 +76,41 @@ def with_ended(
     query = EdgeQuery(touching=few, edge_types=edge_types or None, window=("valid_to", *between), versions="all")
     edges = [edge for edge in _latest(backend, scopes, query) if not is_retracted(edge)]
     return with_edges(backend, scopes, graph, edges)
+
+
+def with_untold_beginnings(
+    backend: GraphBackend,
+    scopes: Sequence[Scope],
+    graph: Subgraph,
+    seed_ids: Sequence[str],
+    limits: ExpandLimits,
+    options: RecallOptions,
+) -> Subgraph:
+    """Return a subgraph with the facts about its seeds that may hold at `as_of`, before their stored beginning.
+
+    Seeds with as many facts as one hop reads are left out, as in `with_past`. One to three round trips.
+    """
+    few = _seeds(graph, seed_ids, limits, hubs=False)
+    if options.as_of is None or not few:
+        return graph
+    later = ("valid_from", options.as_of.valid, END_OF_TIME)
+    query = EdgeQuery(touching=few, edge_types=options.edge_types or None, window=later, versions="all")
+    found = backend.find_edges(scopes, query, limit=_MOST)
+    return with_edges(backend, scopes, graph, without_another_value(backend, scopes, found, options))
+
+
+def without_another_value(
+    backend: GraphBackend, scopes: Sequence[Scope], edges: Iterable[Edge], options: RecallOptions
+) -> list[Edge]:
+    """Return the facts that may have begun by `as_of` and for whose source and relation no other fact held then.
+
+    One round trip, if there are any.
+    """
+    begun = [edge for edge in edges if options.may_have_begun(edge)]
+    slots = tuple({(edge.source_id, edge.relation) for edge in begun})
+    held = backend.find_edges(scopes, EdgeQuery(slots=slots, as_of=options.as_of)) if slots else []
+    known = {(edge.source_id, edge.relation) for edge in held}
+    return [edge for edge in begun if (edge.source_id, edge.relation) not in known]
 
 
 def _latest(backend: GraphBackend, scopes: Sequence[Scope], query: EdgeQuery) -> Sequence[Edge]:

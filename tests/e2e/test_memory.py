@@ -396,6 +396,26 @@ def test_a_diff_tells_what_began_and_ended_between_two_times(open_memory: Open) 
         memory.diff("2026-12-31", "2026-01-01")
 
 
+@pytest.mark.server
+def test_a_recall_of_a_time_finds_what_was_told_only_with_a_later_end(open_memory: Open) -> None:
+    memory = open_memory()
+    told = {"subject": "Theo", "relation": "works at", "object": "Lighthouse", "valid_to": "2025-08-31"}
+    memory.add_facts([told], occurred_at="2025-09-02")
+    memory.add_facts([{**told, "relation": "lives in", "object": "Galway"}], occurred_at="2025-09-02")
+    cork = {"object": "Cork", "valid_from": "2025-01-01", "valid_to": "2025-07-31"}
+    memory.add_facts([{**told, "relation": "lives in", **cork}])
+    memory.add_facts([("Theo", "likes", "Tea")], occurred_at="2025-09-02")
+
+    def held(at: str) -> set[str]:
+        return {fact.target for fact in memory.recall("Theo", as_of=at)}
+
+    assert held("2025-06-15") == {"Lighthouse", "Cork"}
+    assert held("2025-08-15") == {"Lighthouse", "Galway"}
+    assert held("2025-09-15") == {"Tea"}
+    then = datetime(2025, 8, 15, tzinfo=UTC)
+    assert {fact.target for fact in memory.recall("Theo", as_of=AsOf(valid=then, known=then))} == set()
+
+
 def test_history_finds_text_without_wildcards(open_memory: Open) -> None:
     memory = open_memory()
     memory.add_facts([("Maya", "said", "100% sure"), ("Maya", "said", "1000 things")])
