@@ -182,7 +182,7 @@ class Settings(BaseSettings):
     )
     seed_structural_weight: Share = Field(0.4, description="weight of connectivity against text in a seed's score")
     fact_text_weight: Annotated[float, Field(ge=0.0, le=10.0, allow_inf_nan=False)] = Field(
-        1.0, description="weight of words shared with the question in a fact's score; 0 is off"
+        2.0, description="weight of words shared with the question in a fact's score; 0 is off"
     )
     temporal_decay_rate: Annotated[float, Field(ge=0.0, le=10.0, allow_inf_nan=False)] = Field(
         0.0, description="rate at which the score bonus of recent facts decays with age; 0 is off"

@@ -69,7 +69,7 @@ SETTINGS: dict[str, object] = {
     "max_frontier": 300,  # 4.3
     "seed_mode": "text",  # 4.1
     "seed_structural_weight": 0.4,  # 4.1
-    "fact_text_weight": 1.0,  # 4.2: not in the formula, which ranks all facts of a person alike (decision 0011)
+    "fact_text_weight": 2.0,  # 4.2: not in the formula, which ranks all facts of a person alike (decision 0011)
     "temporal_decay_rate": 0.0,  # 4.2
     "lpa_edge_chunk_size": 10_000,  # 6
     "community_algorithm": "label_propagation",  # 6
