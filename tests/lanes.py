@@ -205,10 +205,10 @@ def allowed_seconds(*, on_server: bool = False) -> float:
     """
     Return the seconds that a test may take now: more where more processes want to run than there are cores.
 
-    In CI twice as many, as the load of other machines on the same processor isn't seen.
+    In CI twice as many, as the load of other machines on the same processor isn't seen, and while coverage is measured.
     """
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 1.0
-    machine = 2 if os.environ.get("CI") == "true" else 1
+    machine = 2 if os.environ.get("CI") == "true" or "COVERAGE_RUN" in os.environ else 1
     return machine * (SECONDS_ON_SERVER if on_server else SECONDS) * max(1.0, load / (os.cpu_count() or 1))
 
 

@@ -89,7 +89,7 @@ def files_in(folder: Path) -> list[str]:
     return [name for name in opened if name.startswith(str(folder))]
 
 
-@pytest.mark.parametrize("count", [30, pytest.param(1_000, marks=[pytest.mark.full, pytest.mark.slow])])
+@pytest.mark.parametrize("count", [30, pytest.param(1_000, marks=[pytest.mark.full, pytest.mark.timeout(1200)])])
 def test_many_open_memories_hold_few_files_and_no_threads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
@@ -107,7 +107,8 @@ def test_many_open_memories_hold_few_files_and_no_threads(
             memory.flush()
             memory.recall("tea")
             asyncio.run(memory.asearch("tea"))
-        most = 6 * count + 3 * 4  # and the idle readers, each with its log and shared memory
+        # SQLite leaves descriptors of closed readers open while another connection has a lock on the file: 3 to 5 each
+        most = 8 * count + 3 * 4  # and the idle readers, each with its log and shared memory
         # threads that still end may hold a reader each
         wait_until(lambda: len(threads()) < 10 and len(files_in(tmp_path)) <= most, seconds=120)
         assert memories[0].search("tea").found

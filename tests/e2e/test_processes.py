@@ -81,5 +81,5 @@ def test_a_search_finds_what_another_process_has_stored_since_the_last_one(durab
         memory.remember("Nobody was there.")
         assert text not in {found.episode.text for found in memory.search(text).found}
         with child(write_turns, durable_url, "other", 0.005) as (_, said):
-            episode_id = said.recv()
+            _, episode_id = said.recv()
         assert episode_id in {found.episode.id for found in memory.search(text).found}
