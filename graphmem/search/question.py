@@ -13,13 +13,13 @@ from typing import Literal
 
 from graphmem.recall.routing import TimeRange, covered, is_open
 from graphmem.search.names import Names, names_in
-from graphmem.text.dates import DateSpan, dates_and_periods
+from graphmem.text.dates import PART, DateSpan, dates_and_periods
 from graphmem.text.names import plain
 from graphmem.text.words import STOP_WORDS, WORD
 
 _NICKNAME = 3  # length of a name prefix that matches a speaker: "Mel"
 _MONTHS = tuple("january february march april may june july august september october november december".split())
-_BARE_MONTH = re.compile(r"(?:(?:early|late|mid)\s+)?[a-z]+\.?", re.IGNORECASE)
+_BARE_MONTH = re.compile(rf"(?:{PART}[\s-]\s*)?[a-z]+\.?", re.IGNORECASE)
 _MAY = re.compile(r"\b(?:in|on|of|during|by|until|since|\d)\s+May\b|\bMay,?\s+\d")
 
 Form = Literal["answer", "order", "summary"]

@@ -77,6 +77,8 @@ _DECADE = r"(?:1[0-9]|20)\d0"
 _DAY = r"(?:0?[1-9]|[12]\d|3[01])"
 _ORDINALS: list[str] = list("first second third fourth fifth sixth seventh eighth ninth tenth".split())
 _SEASON = r"(?:spring|summer|autumn|fall|winter)"
+PART = r"(?:early|late|mid)"
+"""Pattern of a word before a month, year or decade that means a part of it."""
 _NTH = rf"(?:{_DAY}(?!\d)|(?=[efnst])(?:{'|'.join(_ORDINALS)})(?=\s+of\b))"
 
 _PATTERN = re.compile(
@@ -85,7 +87,7 @@ _PATTERN = re.compile(
   | (?=[efnst\d])(?P<dmy>(?:the\s+|)(?P<dmy_d>{_NTH})(?:(?=[nrst])(?:st|nd|rd|th)|)\s+(?:of\s+|)
       (?P<dmy_m>{_MONTH})(?:,?\s+(?P<dmy_y>{_YEAR}))?)
   | (?P<mdy>(?P<mdy_m>{_MONTH})\s+(?P<mdy_d>{_DAY})(?:st|nd|rd|th)?(?![\w:])(?:,?\s+(?P<mdy_y>{_YEAR}))?)
-  | (?P<my>(?:(?=[elm])(?:early|late|mid)-|)(?P<my_m>{_MONTH}),?\s+(?P<my_y>{_YEAR}))
+  | (?P<my>(?:(?=[elm]){PART}-|)(?P<my_m>{_MONTH}),?\s+(?P<my_y>{_YEAR}))
   | (?=\d)(?P<dots>(?P<dots_a>\d\d?)(?P<dots_s>[/.])(?P<dots_b>\d\d?)(?P=dots_s)(?P<dots_y>{_YEAR}))
   | (?=h)(?P<half>half\s+an?\s+(?P<half_u>{_UNIT})\s+(?:ago|back)\b)
   | (?P<ago>(?:(?=[ao][blrv])(?:about|around|almost|over)\s+|)(?P<ago_n>{_COUNT})\s+(?P<ago_u>{_UNIT})\s+
@@ -101,12 +103,12 @@ _PATTERN = re.compile(
   | (?=[dt])(?P<two>(?:the\s+|)day\s+(?P<two_w>before\s+yesterday|after\s+tomorrow))
   | (?=[ty])(?P<word>today|tonight|yesterday|tomorrow)
   | (?=[bdfistu][inoruy])(?P<century>(?:in|since|until|till|during|from|by)\s+the\s+
-      (?:(?:early|late|mid)[\s-]+)?(?:(?P<century_y>{_DECADE})['’]?s|['’](?P<century_s>\d0)['’]?s))
+      (?:{PART}[\s-]+)?(?:(?P<century_y>{_DECADE})['’]?s|['’](?P<century_s>\d0)['’]?s))
   | (?=[abcdefilmostu][aefinoruy])(?P<year>
-      (?:(?:in|since|until|till|by|during|from|to|before|after|around|of|circa)\s+|(?:early|late|mid)[\s-]\s*)
+      (?:(?:in|since|until|till|by|during|from|to|before|after|around|of|circa)\s+|{PART}[\s-]\s*)
       (?:(?P<year_y>{_YEAR})|['’](?P<year_s>\d\d)(?!\d)))
   | (?=[abdefilmostu][aefinoruy])(?P<month>
-      (?:(?:in|since|until|till|by|during|from|before|after|of)\s+|(?:early|late|mid)[\s-]\s*)
+      (?:(?:in|since|until|till|by|during|from|before|after|of)\s+|{PART}[\s-]\s*)
       (?P<month_m>{_MONTH})(?!,?\s+\d))
   | (?=[fmostw])(?P<day>(?:on\s+|)(?P<day_w>{_FULL_WEEKDAY})|on\s+(?P<day_s>{_WEEKDAY}))
   )(?!\w|'?s\b(?:\s+\d)|-\w)""",
