@@ -106,9 +106,10 @@ def stated_facts(
     """
     ids = evidence.episode_ids
     found = [i for scope in scopes for i in backend.find_edges_of_episodes(scope, ids)] if ids else []
-    told = list(backend.get_edges(scopes, found).values()) if found else []
-    edges = [edge for edge in told if _counts(edge, options, now)]
-    edges += without_another_value(backend, scopes, told, options)
+    read = backend.get_edges(scopes, found).values() if found else ()
+    followed = [e for e in read if not e.is_inferred and (not options.edge_types or e.edge_type in options.edge_types)]
+    edges = [edge for edge in followed if _counts(edge, options, now)]
+    edges += without_another_value(backend, scopes, followed, options)
     if not edges:
         return StatedFacts()
     shared = scoring.shared_words(
@@ -142,8 +143,6 @@ def stated_facts(
 
 def _counts(edge: Edge, options: RecallOptions, now: datetime) -> bool:
     """Return whether a recall with these options reads a fact as one that an episode states."""
-    if edge.is_inferred or (options.edge_types and edge.edge_type not in options.edge_types):
-        return False
     if options.is_ended(edge):
         return True
     if options.only_ended:

@@ -136,13 +136,11 @@ class RecallOptions(Model):
         return self.ended_after < edge.valid_to <= self.as_of.valid and not is_retracted(edge)
 
     def may_have_begun(self, edge: Edge) -> bool:
-        """Return whether a fact may hold at `as_of`, before its stored beginning: when told, it had only an end."""
+        """Return whether a state may hold at `as_of`: its beginning is unknown, and it was stored with a later end."""
         if self.as_of is None or self.only_ended or edge.recorded_at > self.as_of.known:
             return False
-        if self.edge_types and edge.edge_type not in self.edge_types:
-            return False
-        only_end_told = edge.valid_from_assumed and edge.valid_to is not None and edge.expired_at is None
-        return only_end_told and edge.kind == "state" and edge.valid_from > self.as_of.valid
+        has_only_end = edge.valid_from_assumed and edge.valid_to is not None and edge.expired_at is None
+        return has_only_end and edge.kind == "state" and edge.valid_from > self.as_of.valid
 
     def hops(self, strategy: Strategy) -> int:
         """Return the maximum distance of a strategy from the seeds."""

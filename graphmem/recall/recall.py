@@ -37,7 +37,7 @@ from graphmem.recall.subgraph import (
     with_facts_of_hubs,
     with_only,
     with_past,
-    with_untold_beginnings,
+    with_unknown_beginnings,
 )
 from graphmem.results import Fact, RecallResult, ScoreParts, Seed, Strategy
 from graphmem.telemetry import in_span, timed
@@ -160,7 +160,7 @@ def _walked(
             graph = with_ended(backend, scopes, graph, ids, options.edge_types, limits, between)
         if options.only_ended:
             graph = with_only(graph, np.arange(len(graph.edge_ids)) >= holding)
-        graph = with_untold_beginnings(backend, scopes, graph, ids, limits, options)
+        graph = with_unknown_beginnings(backend, scopes, graph, ids, limits, options)
         past = np.ones(len(graph.edge_ids))
     if not options.include_inferred:
         graph, past = with_only(graph, ~graph.inferred), past[~graph.inferred]

@@ -78,7 +78,7 @@ def with_ended(
     return with_edges(backend, scopes, graph, edges)
 
 
-def with_untold_beginnings(
+def with_unknown_beginnings(
     backend: GraphBackend,
     scopes: Sequence[Scope],
     graph: Subgraph,
@@ -86,12 +86,12 @@ def with_untold_beginnings(
     limits: ExpandLimits,
     options: RecallOptions,
 ) -> Subgraph:
-    """Return a subgraph with the facts about its seeds that may hold at `as_of`, before their stored beginning.
+    """Return a subgraph with the facts about its seeds that may have begun by `as_of`: see `RecallOptions`.
 
     Seeds with as many facts as one hop reads are left out, as in `with_past`. One to three round trips.
     """
     few = _seeds(graph, seed_ids, limits, hubs=False)
-    if options.as_of is None or not few:
+    if options.as_of is None or options.only_ended or not few:
         return graph
     later = ("valid_from", options.as_of.valid, END_OF_TIME)
     query = EdgeQuery(touching=few, edge_types=options.edge_types or None, window=later, versions="all")
