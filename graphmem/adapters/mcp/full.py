@@ -330,8 +330,9 @@ class FullTools(CoreTools):
                 "graphmem visualize --out graph.html"
             )
         caller = self.caller()
-        read = partial(caller.memory.avisualize, names, hops=hops, as_of=as_of, limit=limit)
-        draw = partial(read, scopes=caller.access.scopes)
+        draw = partial(
+            caller.memory.avisualize, names, hops=hops, as_of=as_of, limit=limit, scopes=caller.access.scopes
+        )
         meta = {PAGE_META: await draw(format="html")} if has_apps else None
         if format == "html":
             return result(Text(text=_SHOWN_TO_USER), _SHOWN_TO_USER, meta)
