@@ -92,7 +92,13 @@ class Exploration(ScopedMemory):
         return history(backend, where, ids, relation=relation, text=text, as_of=moment, limit=limit, now=now)
 
     def diff(self, start: Time, end: Time, *, limit: int = 1000, scopes: Scopes | None = None) -> Diff:
-        """Return what became true, what ended and what was learned after `start` and until `end`, not before it."""
+        """Return what became true, what ended and what was learned after `start` and until `end`.
+
+        Raises
+        ------
+        InvalidInput
+            If `end` is before `start`.
+        """
         where, begin, until = self._scopes(scopes), to_time(start), to_time(end)
         if until < begin:
             raise InvalidInput(f"end: expected a time from {begin.isoformat()} on, got {until.isoformat()}")
