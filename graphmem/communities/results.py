@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 
 from graphmem.models import (
     Community,
@@ -16,9 +16,8 @@ from graphmem.models import (
     Scope,
     UTCDateTime,
 )
+from graphmem.models.base import START_OF_TIME
 from graphmem.protocols import GraphBackend
-
-_NEVER = datetime.min.replace(tzinfo=UTC)
 
 State = tuple[str, Mapping[str, datetime]]
 """The erasure token (`GraphBackend.erasure_token`), and community id → `updated_at`."""
@@ -46,7 +45,7 @@ class Present:
     keys: dict[int, dict[str, str]] = field(default_factory=dict[int, "dict[str, str]"])
     since: dict[int, dict[str, datetime]] = field(default_factory=dict[int, "dict[str, datetime]"])
     extra: list[Membership] = field(default_factory=list[Membership])
-    latest: datetime = _NEVER
+    latest: datetime = START_OF_TIME
     erasure: str = ""
 
     def ended(self, level: int, entity_id: str, moment: datetime) -> Membership:

@@ -10,13 +10,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import NamedTuple
 
 from graphmem.models import Certainty, least_sure, sureness
 from graphmem.ontology import InferenceRule
-
-BEGINNING = datetime.min.replace(tzinfo=UTC)
 
 MOST_SHARING = 25
 """Number of sources that may share a target; a larger group is too general to imply a relation."""

@@ -10,7 +10,6 @@ from typing import Any
 
 from graphmem.errors import InvalidInput
 from graphmem.inference.closure import (
-    BEGINNING,
     MOST_SHARING,
     ImpliedFact,
     Key,
@@ -34,7 +33,7 @@ from graphmem.models import (
     retracted,
     utc_now,
 )
-from graphmem.models.base import END_OF_TIME
+from graphmem.models.base import END_OF_TIME, START_OF_TIME
 from graphmem.ontology import InferenceRule, Ontology
 from graphmem.protocols import GraphBackend
 from graphmem.text.normalize import fact_text
@@ -191,7 +190,7 @@ def taken_by(stated: Iterable[Edge], inferred: Iterable[Edge]) -> dict[Key, list
     for row in inferred:
         key = (row.source_id, row.relation, row.target_id)
         if reason_by_hand(row):
-            taken[key].append((BEGINNING if is_retracted(row) else row.valid_from, END_OF_TIME))
+            taken[key].append((START_OF_TIME if is_retracted(row) else row.valid_from, END_OF_TIME))
         elif row.inferred_by == BY_MODEL and not is_retracted(row):
             taken[key].append(_span(row))
     return taken

@@ -15,6 +15,7 @@ from typing import Self
 
 from graphmem.llm.errors import FailureKind
 from graphmem.models import Changes, Episode, EpisodeQuery, EpisodeState, ProcessingResult, Scope
+from graphmem.models.base import START_OF_TIME
 from graphmem.protocols import GraphBackend
 from graphmem.settings import Settings
 from graphmem.trust import SKIPPED
@@ -121,7 +122,7 @@ class RetryRule:
     def probe_now(self) -> None:
         """Allow the next attempt immediately, before the pause is over."""
         if self.pause is not None:
-            self.pause = replace(self.pause, until=datetime.min.replace(tzinfo=UTC))
+            self.pause = replace(self.pause, until=START_OF_TIME)
 
     def succeeded(self, now: datetime) -> Pause | None:
         """Record a reply of the extractor; return the pause that it ended, if any."""

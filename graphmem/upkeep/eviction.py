@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TypeVar
 
 import numpy as np
@@ -22,6 +22,7 @@ from graphmem.models import (
     UTCDateTime,
     utc_now,
 )
+from graphmem.models.base import START_OF_TIME
 from graphmem.protocols import GraphBackend
 from graphmem.recall.scoring import effective_confidence
 from graphmem.settings import Settings
@@ -133,7 +134,6 @@ DELETED = "deleted facts"
 """Name of the job state whose `episodes` field counts the facts that evictions have deleted in a scope so far."""
 _BATCH = 500  # rows in one transaction
 _ROUND = 5000  # archiving candidates selected at once
-_EVER = datetime(1, 1, 1, tzinfo=UTC)
 _EXAMPLES = 10
 
 
@@ -228,7 +228,7 @@ class _Eviction:
         self._rule = rule
         self._stopping = stopping
         self._now = now
-        self._before = _EVER if rule.retention is None else now - timedelta(days=rule.retention)
+        self._before = START_OF_TIME if rule.retention is None else now - timedelta(days=rule.retention)
 
     def run(self) -> Evicted:
         self._examples: list[str] = []
@@ -281,7 +281,7 @@ class _Eviction:
 
     def _delete_page(self, after: str) -> tuple[int, str]:
         """Delete the ended facts of a page of superseded facts; return their number and the last id ("" at the end)."""
-        query = EdgeQuery(window=("expired_at", _EVER, self._before), versions="all")
+        query = EdgeQuery(window=("expired_at", START_OF_TIME, self._before), versions="all")
         page = self._backend.find_edges([self._scope], query, after=after, limit=_BATCH)
         over = self._without_rejected([e for e in page if e.valid_to is None or e.valid_to <= self._before])
         if over:
