@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import product
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, cast, get_args
 
 from pydantic import Field, field_validator
 
@@ -20,6 +21,8 @@ from graphmem.text.words import stems
 Verdict = Literal["right", "wrong_interval", "wrong_entity", "lost"]
 """right: stored between the right entities, with the right times. wrong_interval: with other times. wrong_entity: the
 words are stored, but not between these entities. lost: not stored."""
+
+_ORDER: tuple[Verdict, ...] = get_args(Verdict)
 
 Recall = Callable[[str, datetime | None], Sequence[str]]
 """(question, time or None) → ids of the facts that a recall returns, best first."""
@@ -42,7 +45,10 @@ def _one_of(value: str | None) -> str | None:
 
 
 class KeyFact(Model):
-    """A fact that has to be stored; `valid_from` None accepts any beginning, `valid_to` None means no end."""
+    """A fact that has to be stored; `valid_from` None accepts any beginning, `valid_to` None means no end.
+
+    ``" / "`` separates alternatives of the subject or the object; one of them has to be stored.
+    """
 
     subject: Text = Field(min_length=1)
     relation: Text = Field(min_length=1)
@@ -186,11 +192,11 @@ def compare_facts(
     if not lines:
         raise InvalidInput("key: empty; expected at least one fact, claim or question")
     stored = _Stored(backend, scope)
-    verdicts: dict[Verdict, int] = {"right": 0, "wrong_interval": 0, "wrong_entity": 0, "lost": 0}
+    verdicts: dict[Verdict, int] = dict.fromkeys(_ORDER, 0)
     wrong: list[tuple[Verdict, str, str]] = []
     facts = [line for line in lines if isinstance(line, KeyFact)]
     for fact in facts:
-        verdict, nearest = stored.judge(fact)
+        verdict, nearest = min((stored.judge(one) for one in _alternatives(fact)), key=lambda one: _ORDER.index(one[0]))
         verdicts[verdict] += 1
         if verdict != "right":
             wrong.append((verdict, _shown(fact), "" if nearest is None else stored.shown(nearest)))
@@ -218,6 +224,11 @@ def compare_facts(
         unanswered=tuple(unanswered),
         stored=sum(not is_retracted(edge) for edge in stored.edges.values()),
     )
+
+
+def _alternatives(fact: KeyFact) -> Iterator[KeyFact]:
+    for subject, told in product(fact.subject.split(" / "), fact.object.split(" / ")):
+        yield fact.model_copy(update={"subject": subject, "object": told})
 
 
 def _answers(question: KeyQuestion, texts: Sequence[str]) -> bool:

@@ -56,6 +56,9 @@ def verdict(memory: GraphMemory, **fact: Any) -> str:
         ({"relation": "owns", "object": "Checkout"}, "wrong_entity"),
         ({"object": "Globex"}, "lost"),
         ({"subject": "Bob Ray"}, "lost"),
+        ({"subject": "Bob Ray / Ann Lee", "object": "Globex / Acme"}, "right"),
+        ({"object": "Globex / Acme", "valid_from": "2025-03-10"}, "wrong_interval"),
+        ({"object": "Globex / Initech"}, "lost"),
     ],
 )
 def test_verdict_on_a_fact(memory: GraphMemory, fact: dict[str, Any], expected: str) -> None:
