@@ -375,23 +375,27 @@ class _Selection:
     def _has_room(self, edge: ExtractedEdge, named: Mapping[str, ExtractedEntity]) -> bool:
         """Reserve places for an edge and its ends; return whether the limits allow it.
 
-        An end without a type isn't added as an entity: the writer resolves it to a known entity of that name, while an
-        entity of type concept would be a different one.
+        An end without a type isn't added as an entity and needs no place: an amount, a date, or a name that the writer
+        resolves to a known entity, while an entity of type concept would be a different one.
         """
         ends = {canonical(edge.source): (edge.source, edge.source_type)}
         ends[canonical(edge.target)] = (edge.target, edge.target_type)
-        if self._edges >= self._limits.edges or not self._reserve(ends.keys()):
+        kinds = {
+            key: kind
+            for key, (_, stated) in ends.items()
+            if (kind := stated or self._types.get(key) or ("person" if key in self._people else None))
+        }
+        if self._edges >= self._limits.edges or not self._reserve(kinds):
             return False
         self._edges += 1
-        for key, (name, stated) in ends.items():
-            kind = stated or self._types.get(key) or ("person" if key in self._people else None)
-            if kind and key not in named and key not in self._entities:
-                self._entities[key] = ExtractedEntity(name, kind, confidence=edge.confidence)
+        for key, kind in kinds.items():
+            if key not in named and key not in self._entities:
+                self._entities[key] = ExtractedEntity(ends[key][0], kind, confidence=edge.confidence)
         return True
 
     def _reserve(self, keys: Iterable[str]) -> bool:
-        """Reserve places for entities other than speakers; return whether there are enough."""
-        needed = self._needed | set(keys) - self._people
+        """Reserve places for entities other than speakers and known ones; return whether there are enough."""
+        needed = self._needed | set(keys) - self._people - self._known_types.keys()
         if len(needed) > self._limits.entities:
             return False
         self._needed = needed

@@ -13,7 +13,7 @@ from graphmem.ingest.interpretation import read_extraction
 from graphmem.ingest.requests import build_requests
 from graphmem.models import Episode, Scope, utc_now
 from graphmem.ontology import DEFAULT_ONTOLOGY
-from graphmem.protocols import Extraction, ExtractionRequest
+from graphmem.protocols import Extraction, ExtractionRequest, Known, KnownName
 from graphmem.registry import open_backend
 
 pytest.importorskip("json_repair", reason="json-repair isn't installed (graphmem[langchain])")
@@ -143,6 +143,23 @@ def test_the_speaker_needs_no_place_among_ten_entities() -> None:
     found = extraction(reply, " ".join(names))
     assert [(edge.source, edge.target) for edge in found.edges] == [("Bob", "Name9")]
     assert dict(found.dropped) == {}
+
+
+def test_targets_that_are_no_entities_need_no_place_among_ten_entities() -> None:
+    facts = [{"source": "Acme", "relation": f"paid_{n}", "target": f"{n}00 EUR"} for n in range(1, 13)]
+    text = "Acme " + " ".join(fact["target"] for fact in facts)
+    found = extraction(answer(*facts, entities=["Acme"]), text)
+    assert (len(found.edges), [entity.name for entity in found.entities]) == (12, ["Acme"])
+
+
+def test_known_names_need_no_place_among_ten_entities() -> None:
+    names = [f"Name{n}" for n in range(13)]
+    known = Known(tuple(KnownName(name, "person") for name in names))
+    reply = answer(*({"source": "Name0", "relation": "knows", "target": name} for name in names[1:]))
+    extractor = LLMExtractor(FakeListChatModel(responses=[reply]))
+    [found] = extractor.extract([ExtractionRequest(episode(" ".join(names)), known=known)])
+    assert isinstance(found, Extraction)
+    assert len(found.edges) == 12
 
 
 def test_entities_that_no_fact_needs_go_first() -> None:
