@@ -38,13 +38,21 @@ _NEAR = timedelta(days=7)
 """Distance of a date that a text may mean by "last night" or "on Friday"."""
 _CURRENCIES = {
     "eur": ("€", "euro"),
-    "usd": ("$", "dollar"),
-    "gbp": ("£", "pound"),
+    "usd": ("$", "dollar", "buck"),
+    "gbp": ("£", "pound", "quid"),
     "jpy": ("¥", "yen"),
     "inr": ("₹", "rupee"),
     "chf": ("Fr.", "franc"),
 }
-"""Code of a currency → its sign and word, which texts have in its place."""
+"""Code of a currency → its sign and words, which texts have in its place."""
+_UNITS = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "eighteen nineteen"
+).split()
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+_SPELLED = {**{word: n for n, word in enumerate(_UNITS)}, **{word: 10 * n for n, word in enumerate(_TENS, 2)}}
+_POWERS = {"hundred": 100, "thousand": 1000, "grand": 1000, "million": 1_000_000}
+_TOLD_APART = re.compile(r"(.+?) \(([^()]+)\)")
 _SHORT_NAME = re.compile(r"(?<![\w'’])[A-Z][A-Za-z0-9](?![\w'’])")
 _NO_NAMES = frozenset("ah am eh er ha hi hm ho lo mm mr ms oh ok ow pm st uh um vs wow ya ye yo".split())
 
@@ -68,6 +76,24 @@ def _singular(word: str) -> str:
     return word[:-1]
 
 
+def spelled_numbers(sequence: Sequence[str]) -> Iterator[str]:
+    """Yield the numbers that words spell, in digits: "31" for "thirty", "one"; "2" and "2000" for "two", "thousand"."""
+    total = part = None
+    for word in (*sequence, ""):
+        if (value := _SPELLED.get(word)) is not None:
+            part = (part or 0) + value
+        elif power := _POWERS.get(word):
+            part = max(part or 0, 1)
+            if power == 100:
+                part *= power
+            else:
+                yield str(part)
+                total, part = (total or 0) + part * power, None
+        elif word != "and" and (total, part) != (None, None):
+            yield str((total or 0) + (part or 0))
+            total = part = None
+
+
 class Grounds:
     """Words of the texts that a name must occur in.
 
@@ -87,11 +113,14 @@ class Grounds:
         self._texts = texts
         occurring = {word for sequence in sequences for word in sequence}
         occurring |= {
-            code for code, (sign, word) in _CURRENCIES.items() if word in occurring or any(sign in t for t in texts)
+            code
+            for code, (sign, *others) in _CURRENCIES.items()
+            if not occurring.isdisjoint(others) or any(sign in text for text in texts)
         }
         self._words = frozenset(occurring)
         self._stems = frozenset(stem(word) for word in self._words)
-        self._numbers = frozenset(number for word in self._words for number in _NUMBER.findall(word))
+        spelled = (number for sequence in sequences for number in spelled_numbers(sequence))
+        self._numbers = frozenset(number for word in (*self._words, *spelled) for number in _NUMBER.findall(word))
         self._marked = frozenset(token for text in texts for token in _SHORT_NAME.findall(text))
         self._phrases = "\n".join(f" {' '.join(sequence)} " for sequence in sequences)
         self._joined = "\n".join("".join(sequence) for sequence in sequences)
@@ -126,12 +155,21 @@ class Grounds:
             return all(self._has_word(part, noun=part in nouns) for part in content)
         return f" {' '.join(parts)} " in self._phrases
 
-    def has_proper(self, name: str, *, whole: bool = False) -> bool:
-        """Return whether the texts contain the capitalized words and the numbers of a name.
+    def has_name(self, name: str) -> bool:
+        """Return whether the texts contain a name, also one with words that tell it apart: "Tom (Ann's brother)"."""
+        told_apart = _TOLD_APART.fullmatch(name)
+        if told_apart and self.has(told_apart[1]) and self.has_proper(told_apart[2]):
+            return True
+        return self.has(name) or self.has_proper(name, whole=True)
 
-        With `whole`, at least one word of the name has to be in the texts as well.
+    def has_proper(self, name: str, *, whole: bool = False) -> bool:
+        """Return whether the texts contain the capitalized words and the numbers of a name, apart from dates.
+
+        A date may follow from what is told: "three weeks from today". With `whole`, the texts have to contain a date as
+        well or be near it, and at least one word of the name.
         """
-        proper = " ".join(word for word in self._undated(name).split() if not (word.isascii() and word.islower()))
+        undated = self._undated(name) if whole else _DATE.sub(" ", name)
+        proper = " ".join(word for word in undated.split() if not (word.isascii() and word.islower()))
         if proper:
             return self.has(proper)
         return not whole or any(self._has_word(word, noun=True) for word in words(name) if word not in _FILLERS)
@@ -164,8 +202,8 @@ class Grounds:
         )
 
     def has_short(self, name: str) -> bool:
-        """Return whether the texts contain a name of two characters written like one: AC, S3, Jo."""
-        return name in self._marked and name.lower() not in STOP_WORDS | _NO_NAMES
+        """Return whether the texts contain a number, or a name of two characters written like one: AC, S3, Jo."""
+        return name in self._numbers or (name in self._marked and name.lower() not in STOP_WORDS | _NO_NAMES)
 
     def _has_word(self, word: str, *, noun: bool) -> bool:
         if word in self._words or (noun and stem(word) in self._stems):
@@ -358,7 +396,7 @@ class _Selection:
                 return None, "short name"
             self._found_short.add(canonical(shown))
             return shown, ""
-        grounded = self._grounds.has(shown) or self._grounds.has_proper(shown, whole=not target)
+        grounded = self._grounds.has_name(shown) or (target and self._grounds.has_proper(shown))
         return (shown, "") if grounded else (None, "ungrounded")
 
     def _type(self, key: str, stated: str) -> str:

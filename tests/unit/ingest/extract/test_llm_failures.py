@@ -190,6 +190,14 @@ def test_the_least_certain_facts_go_first() -> None:
         ("The plans were due on 20 November.", "20 November 2024"),
         ("The plans are due in April.", "April 2025"),
         ("The plans are due on 20 March.", "2025-03"),
+        ("They operate three weeks from today.", "3 February 2025"),
+        ("The party is at three, no, at two.", "3 August 2025 at two o'clock"),
+        ("He owes me forty quid.", "40 GBP"),
+        ("There were thirty-one of us.", "31 people"),
+        ("It cost two hundred and ten thousand pounds.", "£210,000"),
+        ("My brother is 23.", "23"),
+        ("The dog is nine.", "9"),
+        ("Tom is my fiancé, not the one whom Zoe Berg knows.", "Tom (Ann Lee's future husband)"),
     ],
 )
 def test_another_form_of_a_noun_amount_or_date_is_grounded(text: str, name: str) -> None:
@@ -199,11 +207,25 @@ def test_another_form_of_a_noun_amount_or_date_is_grounded(text: str, name: str)
 
 @pytest.mark.parametrize(
     "name",
-    ["40,000 EUR", "50,000 USD", "export of 14 September 2025 to Paris", "2025-03-20", "4 March 2025", "2025-05"],
+    [
+        "40,000 EUR",
+        "50,000 USD",
+        "export of 14 September 2025 to Paris",
+        "7",
+        "31 people",
+        "Tom (Ann Lee's brother)",
+        "Ann Lee (Rob's sister)",
+    ],
 )
 def test_an_amount_or_name_that_nobody_said_is_not_grounded(name: str) -> None:
     text = "Ann Lee: It costs $40k, the export was late last night. The next is due in March, or on 3 June."
     assert not extraction(answer({"source": "Ann Lee", "relation": "has", "target": name}), text).edges
+
+
+@pytest.mark.parametrize("name", ["2025-03-20", "4 March 2025", "2025-05", "dinner of 4 March 2025"])
+def test_a_date_that_nobody_said_is_no_name_of_a_thing(name: str) -> None:
+    text = "Ann Lee: It costs $40k, dinner was late last night. The next is due in March, or on 3 June."
+    assert not extraction(answer({"source": name, "relation": "has", "target": "Ann Lee"}), text).edges
 
 
 def test_long_episode_is_cut_in_the_prompt() -> None:
