@@ -244,11 +244,13 @@ def select(
     grounds = Grounds.of(requests, speakers)
     types = {canonical(known.name): known.entity_type for known in requests[0].known.names}
     parts = by_episode(answer, [stems(f"{speaker_name(r.episode)} {r.episode.text}") for r in requests])
+    aliases: dict[str, Sequence[str]] = {}  # of all episodes: an earlier one may use the name that a later one explains
     for part in parts:
         for entity in entities_in(part, Counter()):
             types.setdefault(canonical(entity.name), entity.entity_type)
+            aliases.setdefault(canonical(entity.name), entity.aliases)
     return [
-        _Selection(request, speakers, grounds, types, ontology, limits).run(part)
+        _Selection(request, speakers, grounds, types, aliases, ontology, limits).run(part)
         for request, part in zip(requests, parts, strict=True)
     ]
 
@@ -269,6 +271,7 @@ class _Selection:
         speakers: Iterable[str],
         grounds: Grounds,
         types: Mapping[str, str],
+        aliases: Mapping[str, Sequence[str]],
         ontology: Ontology,
         limits: Limits,
     ) -> None:
@@ -285,6 +288,7 @@ class _Selection:
         self._people = {canonical(name) for name in speakers}
         self._grounds = grounds
         self._types = types
+        self._aliases = aliases
         self._known_types = {canonical(known.name): known.entity_type for known in request.known.names}
         known_short = {canonical(name) for known in request.known.names for name in (known.name, *known.aliases)}
         self._short_names = ontology.short_names | self._people | {name for name in known_short if len(name) < 3}
@@ -377,8 +381,11 @@ class _Selection:
         if name is None:
             self._dropped[reason] += 1
         elif (key := canonical(name)) not in named:
-            aliases = tuple(alias for alias in entity.aliases if self._named(alias)[0] is not None)
-            named[key] = replace(entity, name=name, entity_type=self._type(key, entity.entity_type), aliases=aliases)
+            kind = self._type(key, entity.entity_type)
+            named[key] = replace(entity, name=name, entity_type=kind, aliases=self._told(entity.aliases))
+
+    def _told(self, aliases: Iterable[str]) -> tuple[str, ...]:
+        return tuple(alias for alias in aliases if self._named(alias)[0] is not None)
 
     def _named(self, raw: str, *, target: bool = False) -> tuple[str | None, str]:
         """Return the resolved name, or None and the reason to drop it.
@@ -428,7 +435,8 @@ class _Selection:
         self._edges += 1
         for key, kind in kinds.items():
             if key not in named and key not in self._entities:
-                self._entities[key] = ExtractedEntity(ends[key][0], kind, confidence=edge.confidence)
+                aliases = self._told(self._aliases.get(key, ()))
+                self._entities[key] = ExtractedEntity(ends[key][0], kind, confidence=edge.confidence, aliases=aliases)
         return True
 
     def _reserve(self, keys: Iterable[str]) -> bool:

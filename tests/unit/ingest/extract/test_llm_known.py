@@ -304,6 +304,16 @@ def test_the_full_name_of_a_known_short_one_is_no_second_entity(backend: GraphBa
     assert len(backend.find_edges([SCOPE], EdgeQuery(source_ids=(entity.id,)))) == 2
 
 
+def test_the_full_name_counts_for_the_turns_before_the_one_that_tells_it(backend: GraphBackend) -> None:
+    tell(backend, ExtractedEdge("Jonas", "likes", "tea", source_type="person"))
+    reply = {
+        "entities": [{"episode": 2, "name": "Jonas Weber", "entity_type": "person", "aliases": ["Jonas"]}],
+        "facts": [fact("Jonas Weber", "likes", "jazz", episode=1)],
+    }
+    found = LLMExtractor(scripted(reply)).extract(requests(backend, "Jonas likes jazz.", "Jonas Weber, that is."))
+    assert [[e.aliases for e in each.entities] for each in found if isinstance(each, Extraction)] == [[("Jonas",)]] * 2
+
+
 @pytest.mark.parametrize(
     ("known", "name", "same"),
     [
