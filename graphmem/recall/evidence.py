@@ -15,7 +15,7 @@ from graphmem.protocols import GraphBackend
 from graphmem.recall import scoring
 from graphmem.recall.options import RecallOptions
 from graphmem.recall.scoring import Floats
-from graphmem.recall.subgraph import PAST, without_another_value
+from graphmem.recall.subgraph import past_factor, without_another_value
 from graphmem.results import ScoreParts
 from graphmem.telemetry import in_span
 from graphmem.text.words import query_words
@@ -121,7 +121,7 @@ def stated_facts(
         np.array([edge.retrieval_count for edge in edges]),
         [edge.edge_type for edge in edges],
         np.array([edge.valid_from.timestamp() for edge in edges]),
-        np.where(over, PAST, 1.0),
+        np.array([past_factor(edge) if is_over else 1.0 for edge, is_over in zip(edges, over, strict=True)]),
         shared,
         now=now.timestamp(),
         decay_rate=options.temporal_decay_rate,

@@ -33,7 +33,7 @@ from graphmem.recall.scoring import Flags, Floats
 from graphmem.recall.sources import premises_of, stated_basis
 
 PAST = 0.5
-"""Factor of the score of a fact that is over."""
+"""Factor of the score of a state that is over."""
 
 _MOST = 100  # past facts, the latest first
 _MOST_OF_HUBS = 10_000  # facts of seeds with more facts than a hop reads, the newest first
@@ -56,7 +56,13 @@ def with_past(
     edges = _latest(backend, scopes, EdgeQuery(touching=few, edge_types=edge_types or None, versions="past"))
     count = len(graph.edge_ids)
     graph = with_edges(backend, scopes, graph, edges)
-    return graph, np.concatenate((np.ones(count), np.full(len(graph.edge_ids) - count, PAST)))
+    factors = {edge.id: past_factor(edge) for edge in edges}
+    return graph, np.concatenate((np.ones(count), [factors[i] for i in graph.edge_ids[count:]]))
+
+
+def past_factor(edge: Edge) -> float:
+    """Return the factor of the score of a fact that is over; that an event happened still holds."""
+    return PAST if edge.kind == "state" else 1.0
 
 
 def with_ended(
