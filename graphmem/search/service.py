@@ -258,7 +258,7 @@ class GraphRAGService:
         """Return the best episodes as rows of the index."""
         degraded, now = self._index_waiting(scopes, options.wait), self._clock()
         with self.index.copy(scopes) as copy:
-            if not len(copy.corpus) or not query.strip():
+            if not len(copy.corpus) or not any(map(str.isalnum, query)):
                 return _Ranked(now, degraded)
             view = _View(copy.corpus, len(copy.corpus), copy.limited, copy.lock)
             corpus, speakers = copy.corpus, copy.corpus.speakers
