@@ -30,6 +30,7 @@ Recall = Callable[[str, datetime | None], Sequence[str]]
 _DATE = re.compile(r"(\d{4})(?:-(\d\d))?(?:-(\d\d))?\Z")
 _TOLERANCE = timedelta(days=1, hours=14)  # a date is a day in some time zone, and an end may be its last day
 _COVERED = 0.65  # share of the words of an object that a fact contains
+_DETAIL = re.compile(r"\([^()]*\)")
 _ALIASES = frozenset("called alias aliased nickname nicknamed known named".split())
 _CLAIMED = 0.8  # share of the words of a claim that a fact contains
 _DENIALS = frozenset("not no never isn doesn don didn won wasn without denied wrong".split())
@@ -47,7 +48,8 @@ def _one_of(value: str | None) -> str | None:
 class KeyFact(Model):
     """A fact that has to be stored; `valid_from` None accepts any beginning, `valid_to` None means no end.
 
-    ``" / "`` separates alternatives of the subject or the object; one of them has to be stored.
+    ``" / "`` separates alternatives of the subject or the object; one of them has to be stored. A detail in parentheses
+    needn't be: "Tom (the brewer)".
     """
 
     subject: Text = Field(min_length=1)
@@ -227,8 +229,15 @@ def compare_facts(
 
 
 def _alternatives(fact: KeyFact) -> Iterator[KeyFact]:
-    for subject, told in product(fact.subject.split(" / "), fact.object.split(" / ")):
+    for subject, told in product(_phrasings(fact.subject), _phrasings(fact.object)):
         yield fact.model_copy(update={"subject": subject, "object": told})
+
+
+def _phrasings(text: str) -> Iterator[str]:
+    for part in text.split(" / "):
+        yield part
+        if (without := " ".join(_DETAIL.sub(" ", part).split())) not in ("", part):
+            yield without
 
 
 def _answers(question: KeyQuestion, texts: Sequence[str]) -> bool:
@@ -248,6 +257,7 @@ class _Stored:
         for alias in backend.find_aliases([scope], list(self._entities)):
             self._names[alias.entity_id].add(alias.alias)
         self._words = {i: stems(" ".join(names)) for i, names in self._names.items()}
+        self._words_of_names = {i: [*map(stems, names)] for i, names in self._names.items()}
         self._now = utc_now()
 
     def shown(self, edge: Edge) -> str:
@@ -321,7 +331,9 @@ class _Stored:
         key, words = canonical(name), stems(name)
         if same := {i for i, names in self._names.items() if key in names}:
             return same
-        return {i for i, own in self._words.items() if own and words and (words <= own or own <= words)}
+        parts = self._words_of_names.items()
+        contained = {i for i, names in parts if words and any(own and own <= words for own in names)}
+        return contained | {i for i, own in self._words.items() if words and words <= own}
 
     def _is_sure(self, edge: Edge) -> bool:
         return edge.certainty in ("stated", "plan")

@@ -59,6 +59,8 @@ def verdict(memory: GraphMemory, **fact: Any) -> str:
         ({"subject": "Bob Ray / Ann Lee", "object": "Globex / Acme"}, "right"),
         ({"object": "Globex / Acme", "valid_from": "2025-03-10"}, "wrong_interval"),
         ({"object": "Globex / Initech"}, "lost"),
+        ({"subject": "Ann Lee (the painter)", "object": "Acme (in Ghent)"}, "right"),
+        ({"subject": "Ann Lee and Bob"}, "right"),
     ],
 )
 def test_verdict_on_a_fact(memory: GraphMemory, fact: dict[str, Any], expected: str) -> None:
