@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 from graphmem.llm.chat import as_data
@@ -20,8 +20,9 @@ episodes, which are turns of a conversation or a passage of a document. You writ
 episodes add: entities, facts, and the ends of known facts.
 
 Blocks
-- <known>: names that the memory has, each with its type and its other names, and numbered facts that hold so far, \
-with the day of their beginning, or if that isn't known, the day on which they were told.
+- <known>: names that the memory has, each with its type and its other names, and numbered facts: what holds so far or \
+is planned, since which day and until which last day, or if no beginning is known, the day on which it was told; what \
+happened on one day has that day.
 - <context>: earlier turns, for understanding words such as "she", "there" or "yes". Note nothing from them that the \
 new episodes don't say.
 - <episode>: what to read. Where there are several, they follow each other, and a later one may answer, correct or \
@@ -217,11 +218,19 @@ def _name_line(name: KnownName) -> str:
 
 
 def _fact_line(fact: KnownFact) -> str:
-    notes = [f"since {_day(fact.since)}"] if fact.since else [f"told {_day(fact.told)}"] if fact.told else []
-    notes += [f"ends before {_day(fact.until)}"] if fact.until else []
-    notes += [fact.certainty] if fact.certainty != "stated" else []
+    notes = [*_times(fact), *([fact.certainty] if fact.certainty != "stated" else [])]
     sentence = f": {fact.fact}" if fact.fact else ""
     return as_data(f"{fact.source} {fact.relation} {fact.target}{sentence} ({', '.join(notes)})").replace(" ()", "")
+
+
+def _times(fact: KnownFact) -> Iterator[str]:
+    """Yield the day of a fact, or its first and its last one."""
+    first, last = fact.since or fact.told, fact.until and fact.until - timedelta(microseconds=1)
+    is_of_a_day = first is not None and last is not None and last - first < timedelta(days=1)
+    if first:
+        yield f"{'told' if fact.since is None else 'on' if is_of_a_day else 'since'} {_day(first)}"
+    if last and not is_of_a_day:
+        yield f"until {_day(last)}"
 
 
 def _day(moment: datetime) -> str:

@@ -18,7 +18,16 @@ from graphmem.ingest.requests import build_requests
 from graphmem.ingest.write import Writer
 from graphmem.models import EdgeQuery, Episode, Scope, utc_now
 from graphmem.ontology import DEFAULT_ONTOLOGY
-from graphmem.protocols import ExtractedEdge, ExtractedEntity, Extraction, ExtractionRequest, GraphBackend
+from graphmem.protocols import (
+    ExtractedEdge,
+    ExtractedEntity,
+    Extraction,
+    ExtractionRequest,
+    GraphBackend,
+    Known,
+    KnownFact,
+    KnownName,
+)
 from graphmem.registry import open_backend
 from graphmem.settings import Settings
 from graphmem.text.normalize import canonical
@@ -115,13 +124,30 @@ def test_what_was_told_later_is_not_known_yet(backend: GraphBackend) -> None:
     assert request.known.facts == ()
 
 
-def test_the_prompt_shows_numbered_facts_with_their_beginning_or_the_day_of_telling(backend: GraphBackend) -> None:
-    tell(backend, ExtractedEdge("Sam Okafor", "owns", "Bistro", valid_from=datetime(2020, 5, 1, tzinfo=UTC)))
+def test_the_prompt_shows_numbered_facts_with_their_days(backend: GraphBackend) -> None:
+    since, until = datetime(2020, 5, 1, tzinfo=UTC), datetime(2030, 5, 1, tzinfo=UTC)
+    tell(
+        backend,
+        ExtractedEdge("Sam Okafor", "owns", "Bistro", valid_from=since),
+        ExtractedEdge("Sam Okafor", "rents", "Kitchen", valid_from=since, valid_to=until),
+    )
     model = scripted({"entities": [], "facts": [], "ended": []})
     LLMExtractor(model).extract(requests(backend, "Did Sam Okafor leave?"))
     assert "- Sam Okafor (person; also sammy)" in model.seen[0]
     assert "1. Sam Okafor works_at Acme: Sam Okafor works at Acme (told 2024-06-01)" in model.seen[0]
     assert "Sam Okafor owns Bistro (since 2020-05-01)" in model.seen[0]
+    assert "Sam Okafor rents Kitchen (since 2020-05-01, until 2030-04-30)" in model.seen[0]
+
+
+def test_the_prompt_shows_the_day_of_an_event() -> None:
+    day = datetime(2025, 1, 10, tzinfo=UTC)
+    rome = KnownFact(
+        id="1", source="Sam Okafor", relation="visited", target="Rome", since=day, until=day.replace(day=11)
+    )
+    known = Known((KnownName("Sam Okafor", "person"),), (rome,))
+    model = scripted({"entities": [], "facts": [], "ended": []})
+    LLMExtractor(model).extract([ExtractionRequest(episode("Did Sam Okafor leave?"), known=known)])
+    assert "1. Sam Okafor visited Rome (on 2025-01-10)\n" in model.seen[0]
 
 
 def test_text_of_a_fact_cannot_close_the_block(backend: GraphBackend) -> None:
