@@ -42,6 +42,12 @@ def speaker_of(episode: Episode) -> str | None:
     return USER if episode.role.strip().lower() in USER_ROLES else ASSISTANT
 
 
+def is_assistant(episode: Episode) -> bool:
+    """Return whether an assistant says an episode: by its role, or by that as its name."""
+    said = {(name or "").strip().lower() for name in (episode.role, speaker_of(episode))}
+    return not said.isdisjoint(("assistant", "ai"))
+
+
 def trust_of(episode: Episode) -> Trust:
     """Return the trust of an episode: what was flagged is untrusted; then what the caller stated; then by its kind."""
     metadata = episode.metadata
@@ -83,6 +89,6 @@ def is_suspicious(episode: Episode) -> bool:
     origin: Origin = "user"
     if stated == "external" or is_external(episode):
         origin = "external"
-    elif (episode.role or "").strip().lower() in ("assistant", "ai"):
+    elif is_assistant(episode):
         origin = "assistant"
     return looks_like_injection(episode.searchable_text, origin)

@@ -35,7 +35,7 @@ from graphmem.ontology import CONTACT_RELATIONS, Ontology
 from graphmem.protocols import ExtractedEdge, GraphBackend, Redactor
 from graphmem.telemetry import count, span
 from graphmem.text.normalize import canonical, fact_text
-from graphmem.trust import speaker_of
+from graphmem.trust import is_assistant, speaker_of
 
 _LAST_DAY = timedelta(days=1)
 
@@ -272,15 +272,17 @@ class Writer:
             mentioned(mention)
         speaker = canonical(speaker_of(episode) or "")
 
-        def teller_about(entity_id: str) -> Teller | None:
-            return teller_of(episode, own=entity_id in resolver.ids_of(speaker))
+        def teller_about(entity_id: str, *, overrules: bool = False) -> Teller | None:
+            return teller_of(episode, own=overrules or entity_id in resolver.ids_of(speaker))
 
         facts: list[_End | _Fact] = []
         for ending in reading.endings:
             stated = ending.stated
             end = End(stated.valid_to or seen_at, seen_at, episode.id, corrected=stated.why == "corrected")
             if ending.source is None:
-                facts.append(_End(end, fact_id=stated.fact_id, teller_about=teller_about))
+                overrules = stated.why == "over" and not is_assistant(episode)
+                about = partial(teller_about, overrules=overrules)
+                facts.append(_End(end, fact_id=stated.fact_id, teller_about=about))
                 continue
             source = mentioned(ending.source)
             target = None if ending.target is None else mentioned(ending.target)
