@@ -136,6 +136,8 @@ class MemoryServer(MCPServer[Any]):
     def http_app(self, host: str = "127.0.0.1") -> AsgiApp:
         """Return the ASGI app of streamable HTTP, stateless, at `PATH`; for a loopback host it checks the Host header.
 
+        An answer may be an event stream, which carries progress and isn't idle during a long call.
+
         Raises
         ------
         InvalidInput
@@ -149,7 +151,6 @@ class MemoryServer(MCPServer[Any]):
         return self.streamable_http_app(
             streamable_http_path=PATH,
             stateless_http=True,
-            json_response=True,
             max_request_body_size=MAX_BODY,
             host=host,
         )

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,9 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult, TextContent
 
 from graphmem.adapters.mcp import MemoryServer
+
+SUITE_SERVER = (str(Path(__file__).with_name("suite_server.py")),)
+"""A program with the tools of the official conformance suite beside ours."""
 
 ERAS = ["legacy", "auto"]
 """Modes of the client: the handshake of older specifications, and the stateless protocol, which it finds by asking."""
@@ -85,12 +88,14 @@ def _bearer(token: str | None) -> dict[str, str]:
 
 
 @contextmanager
-def served(folder: Path, *options: str, host: str = "127.0.0.1") -> Generator[Served]:
-    """Run `graphmem mcp --http` with a store in a folder until the block ends."""
+def served(
+    folder: Path, *options: str, host: str = "127.0.0.1", program: Sequence[str] = ("-m", "graphmem")
+) -> Generator[Served]:
+    """Run `graphmem mcp --http`, or another program in its place, with a store in a folder until the block ends."""
     with closing(socket.socket()) as free:
         free.bind((host, 0))
         port = free.getsockname()[1]
-    arguments = ["-m", "graphmem", "mcp", "--store", f"sqlite:///{folder}/memory.db", "--http", f"{host}:{port}"]
+    arguments = [*program, "mcp", "--store", f"sqlite:///{folder}/memory.db", "--http", f"{host}:{port}"]
     variables = {**os.environ, "GRAPHMEM_EMBEDDINGS": "none", "GRAPHMEM_EXTRACTOR": "none"}
     process = subprocess.Popen([sys.executable, *arguments, *options], cwd=folder, env=variables)
     try:

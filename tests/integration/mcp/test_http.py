@@ -17,7 +17,7 @@ from mcp import MCPError
 from graphmem import GraphMemory, InvalidInput
 from graphmem.adapters.mcp import Access, KeyFile, MemoryServer
 from graphmem.models import Scope
-from tests.integration.mcp.clients import Served, data_of, served, text_of
+from tests.integration.mcp.clients import SUITE_SERVER, Served, data_of, served, text_of
 
 pytestmark = pytest.mark.slow
 
@@ -231,6 +231,21 @@ def test_a_client_that_goes_away_in_the_middle_leaves_a_server_that_works(tmp_pa
     assert stats(tmp_path).episodes >= 1
 
 
+def test_the_progress_of_a_call_reaches_the_client_before_its_result(tmp_path: Path, era: str) -> None:
+    steps: list[float] = []
+
+    async def step(progress: float, total: float | None, message: str | None) -> None:
+        steps.append(progress)
+
+    async def work(replica: Served) -> None:
+        async with replica.client(era) as client:
+            await client.call_tool("test_tool_with_progress", progress_callback=step)
+
+    with served(tmp_path, "--profile", "full", program=SUITE_SERVER) as replica:
+        asyncio.run(work(replica))
+    assert steps == [0, 50, 100]
+
+
 def test_what_a_killed_replica_acknowledged_is_stored(tmp_path: Path) -> None:
     acknowledged: list[str] = []
 
@@ -278,4 +293,5 @@ def test_all_addresses_can_be_served_with_keys(tmp_path: Path) -> None:
     _, token = KeyFile(tmp_path / "keys.json").add("any", Access(scopes=(Scope("default"),)))
     with served(tmp_path, "--keys", "keys.json", host="0.0.0.0") as replica:
         assert replica.post(list_tools()).status_code == 401
-        assert len(json.loads(replica.post(list_tools(), token).text)["result"]["tools"]) == 4
+        streamed = replica.post(list_tools(), token).text.partition("data: ")[2]
+        assert len(json.loads(streamed)["result"]["tools"]) == 4
