@@ -124,6 +124,8 @@ def scoped_words(scope: Scope, text: str) -> str:
 # Metadata as it is filtered ---------------------------------------------------------------------
 
 _FIRST, _LAST = "", "~"  # bounds below and above every entry, which begins with a digit
+_BEYOND = re.compile("[\uffff-\U0010ffff]")
+_DIGIT = 2**11  # values of a digit of `_ordered`, all below the surrogates
 _EXPONENT = 10**6  # added to exponents, so that they have the same number of digits
 
 
@@ -145,7 +147,13 @@ def _value_entry(value: Scalar) -> str:
         return "-"
     if isinstance(value, bool):
         return "b1" if value else "b0"
-    return f"t{value}" if isinstance(value, str) else f"n{_number_entry(value)}"
+    return f"t{_BEYOND.sub(_ordered, value)}" if isinstance(value, str) else f"n{_number_entry(value)}"
+
+
+def _ordered(beyond: re.Match[str]) -> str:
+    """Return U+FFFF or a later character as U+FFFF and its place after it: the server compares texts in UTF-16."""
+    high, low = divmod(ord(beyond[0]) - 0xFFFF, _DIGIT)
+    return f"\uffff{chr(_DIGIT + high)}{chr(_DIGIT + low)}"
 
 
 def _number_entry(value: float) -> str:

@@ -24,7 +24,7 @@ _DONE_BY_ANOTHER = (
 _RECORDED_WITHIN = 5
 _TRIES = 24
 _POPULATED_WITHIN = 300
-_METADATA_ENTRIES = 10
+_METADATA_ENTRIES = 16  # the last migration that changes their form
 _EPISODES_AT_ONCE = 5000
 _IN_PARTS = "IN TRANSACTIONS"
 """What a statement says that makes its own transactions."""
@@ -99,11 +99,12 @@ def unless_done_by_another() -> Generator[None]:
 
 
 def _enter_metadata(session: Session) -> None:
-    """Set `metadata_entries` of the episodes that an earlier version stored, in transactions of some thousand."""
+    """Set the `metadata_entries` that an earlier version stored otherwise or not, in transactions of some thousand."""
     after = ""
     while page := [record[0] for record in session.run(query("episodes_with_metadata"), q=_page_after(after))]:
-        rows = [[key, metadata_entries(split_attachments(json.loads(stored))[0])] for key, stored in page]
-        session.execute_write(_set_entries, rows)
+        entries = [metadata_entries(split_attachments(json.loads(stored))[0]) for _, stored, _ in page]
+        changed = [[row[0], new] for row, new in zip(page, entries, strict=True) if new != row[2]]
+        session.execute_write(_set_entries, changed)
         after = page[-1][0]
 
 

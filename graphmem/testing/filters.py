@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphmem.models import AsOf, Attachment, Changes, EpisodeFilter, EpisodeQuery, Removal, filter_matches
+from graphmem.models.filters import ORDERS
 from graphmem.protocols import GraphBackend
 from graphmem.testing.base import StoreTests
 from graphmem.testing.rows import day, episode, episode_numbers, home, project
@@ -41,6 +42,8 @@ METADATA: tuple[dict[str, Any], ...] = (
     {"v": "Zoë"},
     {"v": "北京 🦊"},
     {"v": "\uffee"},
+    {"v": "\uffff"},
+    {"v": "🦊"},
     {"v": ODD},
     {"v": "x", ODD: "y"},
     {"v.": "dotted", "2:v": 1, "ü": "ü"},
@@ -61,6 +64,9 @@ SESSIONS = (
 """Sessions of the episodes that prefixes are tried on."""
 
 VALUES: list[Any] = list(dict.fromkeys((type(m["v"]), m["v"]) for m in METADATA if "v" in m))
+ORDERED_TEXTS = ("", "a", "a\ud7ff", "a\ue000", "a\uffff", "a\U00010000", "a\U0010ffff", "b", "\ue000", "\U0001f98a")
+"""Texts in the order of their code points, in which those beyond U+FFFF come after U+FFFF, other than in UTF-16."""
+
 SCALAR = st.sampled_from([value for _, value in VALUES])
 ORDERED = SCALAR.filter(lambda value: value is not None and not isinstance(value, bool))
 OPERATORS = st.one_of(
@@ -175,6 +181,16 @@ class FilterTests(StoreTests):
         store.add_episodes(home(), [shown, episode(2, attachments=[Attachment(kind="image")])])
         query = EpisodeQuery(filters=EpisodeFilter(metadata={"a": {"$exists": True}}))
         assert store.find_episodes([home()], query) == [shown]
+
+    @pytest.mark.parametrize("name", ORDERS)
+    def test_texts_are_ordered_by_code_points(self, store: GraphBackend, name: str) -> None:
+        store.add_episodes(home(), [episode(n, metadata={"v": text}) for n, text in enumerate(ORDERED_TEXTS)])
+        found: dict[str, list[int]] = {}
+        for text in ORDERED_TEXTS:
+            query = EpisodeQuery(filters=EpisodeFilter(metadata={"v": {name: text}}))
+            found[text] = episode_numbers(store.find_episodes([home()], query))
+        numbers = range(len(ORDERED_TEXTS))
+        assert found == {text: [n for n in numbers if ORDERS[name](n, at)] for at, text in enumerate(ORDERED_TEXTS)}
 
     def test_metadata_is_compared_like_the_definition(self, store: GraphBackend) -> None:
         rows = [episode(n, metadata=metadata) for n, metadata in enumerate(METADATA)]

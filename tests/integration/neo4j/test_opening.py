@@ -219,3 +219,18 @@ def test_metadata_that_an_earlier_version_stored_can_be_filtered(store: Neo4jBac
     with closing(open_backend(empty_neo4j_url)) as opened:
         query = EpisodeQuery(filters=EpisodeFilter(metadata={"n": {"$gte": 1}, "a'b": "ü"}))
         assert opened.find_episodes([SCOPE], query) == rows[1:]
+
+
+def test_texts_that_an_earlier_version_stored_are_ordered_by_code_points(
+    store: Neo4jBackend, empty_neo4j_url: str
+) -> None:
+    texts = ["\uffee", "\U0001f98a"]
+    rows = [Episode(scope=SCOPE, text="x", metadata={"v": text}) for text in texts]
+    store.add_episodes(SCOPE, rows)
+    for row, text in zip(rows, texts, strict=True):
+        ask(store, "MATCH (e:Graphmem {id: $id}) SET e.metadata_entries = [$old]", id=row.id, old=f"1:v:t{text}")
+    ask(store, "MATCH (m:Graphmem) WHERE m.migration >= 16 DELETE m")
+    with closing(open_backend(empty_neo4j_url)) as opened:
+        for wanted, expected in (({"$gt": texts[0]}, rows[1:]), (texts[1], rows[1:]), ({"$lt": texts[1]}, rows[:1])):
+            query = EpisodeQuery(filters=EpisodeFilter(metadata={"v": wanted}))
+            assert opened.find_episodes([SCOPE], query) == expected
