@@ -108,8 +108,7 @@ class _Copy:
             for store in (primary, secondary)
         )
         if held.keys() - jobs.keys():  # job states can't be removed: the scope was cleared
-            secondary.clear(scope)
-            put_token(secondary, scope, self._mine, erased=True)
+            self._clear()
             held = {}
         for kind in KINDS:
             self._remove(kind)
@@ -118,6 +117,13 @@ class _Copy:
         changed = tuple(state for job, state in jobs.items() if held.get(job) != state)
         if changed and not self._lenient:  # last, as that of an erasure says that its rows are gone
             self._write(Changes(job_states=changed), erased=any(state.job == FORGETTING for state in changed))
+
+    def _clear(self) -> None:
+        """Remove the scope from the secondary: its rows in batches, then the rest with its token in one transaction."""
+        for kind in reversed(KINDS):
+            self._remove_all(kind.remove(row) for _, row in kind.read(self._secondary, self._scope))
+        self._remove_all(_entry_removal(entry) for page in self._held_entries() for entry in page)
+        self._write(Changes(), erased=True, clear=True)
 
     # Rows ---------------------------------------------------------------------------------------
 
@@ -134,7 +140,10 @@ class _Copy:
             for ours, theirs in self._pairs(kind)
             if theirs is not None and (ours is None or (text(ours) != text(theirs) and first(ours, theirs)))
         )
-        for batch in iter(lambda: tuple(islice(gone, _BATCH)), ()):
+        self._remove_all(gone)
+
+    def _remove_all(self, removals: Iterator[Removal]) -> None:
+        for batch in iter(lambda: tuple(islice(removals, _BATCH)), ()):
             self._write(Changes(removals=batch), erased=True)
 
     def _put(self, kind: Kind) -> None:
@@ -179,11 +188,9 @@ class _Copy:
         model, held = primary.index_state(scope).model, secondary.index_state(scope).model
         if held is not None and held != model:
             self.apply(lambda: secondary.reset_index(scope))
-        for page in secondary.entry_pages(scope, chunk=PAGE):
+        for page in self._held_entries():
             there = _entries(primary, scope, page)
-            gone = [entry for entry in page if (entry.kind, entry.key) not in there]
-            if gone:
-                self._write(Changes(removals=tuple(Removal("index", e.key, e.kind) for e in gone)), erased=True)
+            self._remove_all(_entry_removal(entry) for entry in page if (entry.kind, entry.key) not in there)
         for page in primary.entry_pages(scope, chunk=_BATCH):
             there = _entries(secondary, scope, page)
             changed = [entry for entry in page if there.get((entry.kind, entry.key)) != _content(entry)]
@@ -191,11 +198,16 @@ class _Copy:
                 self._write(Changes(index=tuple(changed)))
             self._told(len(page))
 
+    def _held_entries(self) -> Iterable[Sequence[IndexEntry]]:
+        return self._secondary.entry_pages(self._scope, chunk=PAGE)
+
     # Writes -------------------------------------------------------------------------------------
 
-    def _write(self, changes: Changes, *, erased: bool = False) -> None:
+    def _write(self, changes: Changes, *, erased: bool = False, clear: bool = False) -> None:
         def work() -> None:
             self._secondary.write(self._scope, changes)
+            if clear:
+                self._secondary.clear(self._scope)
             if erased:
                 put_token(self._secondary, self._scope, self._mine, erased=True)
 
@@ -214,6 +226,10 @@ class _Copy:
         except (Conflict, InvalidInput):
             if not self._lenient:
                 raise
+
+
+def _entry_removal(entry: IndexEntry) -> Removal:
+    return Removal("index", entry.key, entry.kind)
 
 
 def _content(entry: IndexEntry) -> tuple[Any, ...]:

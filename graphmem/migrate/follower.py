@@ -104,7 +104,7 @@ class Follower:
         self._since: dict[Scope, float] = {}
         self._reads: deque[Read] = deque(maxlen=_READS)
         self._large: set[Scope] = set()
-        self._unscrubbed: set[Scope] = set()
+        self._is_scrubbed = True
         self._job = _PromptJob("graphmem-migrate", self.work)
 
     @property
@@ -131,11 +131,14 @@ class Follower:
     def close(self, seconds: float) -> None:
         """Apply what waits, for at most some seconds, and close the secondary."""
         deadline = time.monotonic() + seconds
-        while (self._pending or self._reads or self._unscrubbed) and self.error is None and time.monotonic() < deadline:
+        while self._is_behind() and self.error is None and time.monotonic() < deadline:
             time.sleep(0.01)
         self._job.stop(max(0.0, deadline - time.monotonic()))
         if self._secondary is not None:
             self._secondary.close()
+
+    def _is_behind(self) -> bool:
+        return bool(self._pending or self._reads) or not self._is_scrubbed
 
     # In the background --------------------------------------------------------------------------
 
@@ -151,18 +154,17 @@ class Follower:
         if secondary is None:
             self._pending.clear()
             self._reads.clear()
-            self._unscrubbed.clear()
+            self._is_scrubbed = True
             return None
         try:
             self._follow_all(secondary)
             while self._reads:
                 compare(self._primary, secondary, self._reads.popleft())
-            if scrub(secondary, self._unscrubbed):
-                self._unscrubbed.clear()
+            self._is_scrubbed = scrub(secondary)
         except StoreMoved:
             secondary.adopt(secondary.read_move())
             return _POLL
-        return _POLL if self._pending or self._unscrubbed else None
+        return _POLL if self._pending or not self._is_scrubbed else None
 
     def _adopted(self) -> GraphBackend | None:
         """Return the secondary under its present mark; None if it has left the migration."""
@@ -229,7 +231,7 @@ class Follower:
 
     def _drop(self, scope: Scope, last: Batch) -> None:
         """Drop a batch that the secondary has, and those before it."""
-        self._unscrubbed.add(scope)  # perhaps
+        self._is_scrubbed = False  # perhaps
         with self._lock:
             left = [batch for batch in self._pending[scope] if batch.number > last.number]
             if left:

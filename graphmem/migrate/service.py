@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 from graphmem.errors import Conflict, InvalidInput
@@ -171,13 +171,12 @@ class Migration:
         BackendUnavailable
             If a store fails; run the command again.
         """
-        repaired: list[Scope] = []
         for _ in range(_TRIES):
             phase, source, target = self._read()
             step = STEPS.get((command, phase))
             if step is None:
                 if phase == GOALS[command]:
-                    self._scrub(repaired)
+                    self._scrub()
                     return phase
                 raise Conflict(f"migrate {command}: not possible in phase {phase}")
             if phase == "idle" and not self._has_our_rows(target) and self.target.scopes():
@@ -185,7 +184,7 @@ class Migration:
             if target is not None and (command, phase) == ("copy", "starting"):
                 self._require_copies(target)
             if step.when_equal:
-                repaired += self.settle()
+                self.settle()
             self._set(step, source, target)
         raise Conflict(f"migrate {command}: the marks are changed by another process at the same time; try again")
 
@@ -251,17 +250,17 @@ class Migration:
         It can be interrupted and repeated: rows that are there aren't written again.
         """
         primary, secondary = self.ends()
-        done, scopes = 0, self.scopes()
-        for scope in scopes:
+        done = 0
+        for scope in self.scopes():
             if not self._follows(primary, secondary, scope):
                 done += repair(primary, secondary, scope, rate=Rate(rows_per_second, self._sleep), on_rows=on_rows)
-        self._scrub(scopes)
+        self._scrub()
         return done
 
-    def _scrub(self, emptied: Sequence[Scope]) -> None:
-        """Scrub the files of both stores after erasures, if the processes haven't; `scopes` lacks empty ones."""
+    def _scrub(self) -> None:
+        """Scrub the files of both stores after erasures, if the processes haven't."""
         for store in (self.source, self.target):
-            scrub(store, dict.fromkeys((*store.scopes(), *emptied)))
+            scrub(store)
 
     def _follows(self, primary: GraphBackend, secondary: GraphBackend, scope: Scope) -> bool:
         """Return whether the secondary has all changes of a scope, or got some in the last seconds."""
@@ -274,15 +273,12 @@ class Migration:
             self._sleep(_LAG_STEP)
         return False
 
-    def settle(self) -> list[Scope]:
-        """Repair until both stores are equal in all scopes, which are returned; nobody writes meanwhile."""
+    def settle(self) -> None:
+        """Repair until both stores are equal in all scopes; nobody writes meanwhile."""
         primary, secondary = self.ends()
-        repaired: list[Scope] = []
         while behind := self._behind(primary, secondary):
             for scope in behind:
                 repair(primary, secondary, scope)
-            repaired += behind
-        return repaired
 
     def _behind(self, primary: GraphBackend, secondary: GraphBackend) -> list[Scope]:
         """Return the scopes that the processes don't bring up to date by themselves."""

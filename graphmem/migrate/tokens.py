@@ -5,13 +5,12 @@ transaction. The secondary gets the changes with the token, and only if it has t
 in a scope exactly when their tokens are. A token belongs to one migration, whose id it begins with: writes outside of
 migrations have none, so that those of an earlier migration say nothing about the next.
 
-In the secondary, `begun_at` of the job state is set from a transaction that removes what the primary has erased until
-the files are scrubbed.
+A transaction of the secondary that removes what the primary has erased also notes that its files have to be scrubbed.
+The note belongs to the whole store: it stays when a scope is emptied or cleared.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 from graphmem.models import Changes, JobState, Scope, new_id, utc_now
@@ -23,6 +22,8 @@ SHADOW = "migrate-shadow"
 """Job of the state that counts differing shadow reads."""
 
 _REPAIRING = "repairing "
+_NOTES = Scope("graphmem-migrate")
+_SCRUB = "scrub"
 
 
 def token_of(store: GraphBackend, scope: Scope) -> str:
@@ -46,9 +47,10 @@ def _is_of(token: str, move_id: str) -> bool:
 
 
 def put_token(store: GraphBackend, scope: Scope, token: str, *, erased: bool = False) -> None:
-    """Store the token of a scope; `erased` has the files scrubbed later."""
-    state = store.find_job_state(scope, JOB)
-    _put(store, scope, replace(state, cursor=token, begun_at=utc_now() if erased else state.begun_at))
+    """Store the token of a scope; `erased`, in a transaction that removes rows, has the files scrubbed later."""
+    _put(store, scope, replace(store.find_job_state(scope, JOB), cursor=token))
+    if erased:
+        _put(store, _NOTES, JobState(_SCRUB, begun_at=utc_now(), cursor=new_id()))
 
 
 def next_token(store: GraphBackend, scope: Scope, move_id: str) -> tuple[str, str]:
@@ -59,18 +61,19 @@ def next_token(store: GraphBackend, scope: Scope, move_id: str) -> tuple[str, st
     return state.cursor if _is_of(state.cursor, move_id) else "", token
 
 
-def scrub(store: GraphBackend, scopes: Iterable[Scope]) -> bool:
-    """Scrub the files of a store if that is left to do in one of the scopes; return whether nothing is left."""
-    begun = {scope: at for scope in scopes if (at := store.find_job_state(scope, JOB).begun_at) is not None}
-    if begun and not store.scrub():
+def scrub(store: GraphBackend) -> bool:
+    """Scrub the files of a store if that is left to do; return whether nothing is left."""
+    note = store.find_job_state(_NOTES, _SCRUB)
+    if note.begun_at is None:
+        return True
+    if not store.scrub():
         return False
 
-    def scrubbed(scope: Scope) -> None:
-        if (state := store.find_job_state(scope, JOB)).begun_at == begun[scope]:
-            _put(store, scope, replace(state, begun_at=None))
+    def scrubbed() -> None:
+        if store.find_job_state(_NOTES, _SCRUB) == note:
+            _put(store, _NOTES, replace(note, begun_at=None))
 
-    for scope in begun:
-        store.atomic(lambda scope=scope: scrubbed(scope))
+    store.atomic(scrubbed)
     return True
 
 

@@ -141,3 +141,18 @@ def run_command(pipe: Connection, source: str, target: str, name: Command, marks
         moved.copy()
     pipe.send(phase)
     moved.close()
+
+
+def copy_killed(pipe: Connection, source: str, method: str) -> None:
+    """Copy, and be killed after the target was cleared, or before another method of it does anything."""
+    del pipe
+    moved = migration(source)
+    call = getattr(moved.target, method)
+
+    def killed(*args: Any) -> None:
+        if method == "clear":
+            call(*args)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    setattr(moved.target, method, killed)
+    moved.copy()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import signal
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing
@@ -12,10 +13,10 @@ from typing import Any, get_args
 
 import pytest
 from children import child
-from moving import PATIENCE, assert_equal, assert_stored, migration, opened, run_command, write_turns
+from moving import PATIENCE, assert_equal, assert_stored, copy_killed, migration, opened, run_command, write_turns
 
 from graphmem.migrate.states import STEPS, Command, Phase
-from graphmem.models import EpisodeQuery, Scope
+from graphmem.models import Changes, Episode, EpisodeQuery, JobState, Scope, utc_now
 from graphmem.protocols import GraphBackend
 
 KILLS = 200
@@ -148,3 +149,26 @@ def test_a_command_that_was_killed_before_or_after_any_step_is_completed(
             reached = again.advance(command)
             assert (command, reached) not in STEPS
             assert again.advance(command) == reached if command != "cancel" else reached == "idle"
+
+
+@pytest.mark.parametrize("method", ["clear", "scrub"])
+def test_the_files_of_a_cleared_scope_are_scrubbed_after_a_kill_at_any_place(method: str, tmp_path: Path) -> None:
+    """Kill a copy after it has cleared the scope of the secondary, or before it scrubs the file."""
+    source, target = f"sqlite:///{tmp_path}/a.db", f"sqlite:///{tmp_path}/b.db"
+    with closing(migration(source, target)) as moved:
+        moved.source.add_episodes(Scope(), [Episode(scope=Scope(), text="Zaphod knows Charles")])
+        moved.source.write(Scope(), Changes(job_states=(JobState("communities", done_at=utc_now()),)))
+        moved.advance("copy")
+        moved.copy()
+        moved.source.clear(Scope())
+        with child(copy_killed, source, method) as (process, _):
+            process.join(PATIENCE)
+            assert process.exitcode == -signal.SIGKILL
+        assert _has("zaphod", tmp_path / "b.db")
+        moved.copy()
+        assert moved.target.scopes() == []
+        assert not _has("zaphod", tmp_path / "b.db")
+
+
+def _has(text: str, path: Path) -> bool:
+    return text.encode() in b"".join(file.read_bytes() for file in path.parent.glob(f"{path.name}*")).lower()
