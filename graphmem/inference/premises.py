@@ -7,15 +7,18 @@ around the changed ones contain all that may depend on them.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from itertools import combinations
 
 from graphmem.models import (
     Changes,
     Edge,
     EdgeExpiry,
+    EdgeKey,
     EdgeQuery,
     JobState,
     Removal,
@@ -26,6 +29,7 @@ from graphmem.models import (
     retracted,
     utc_now,
 )
+from graphmem.models.base import END_OF_TIME
 from graphmem.protocols import GraphBackend
 
 INFERENCE_JOB = "inference"
@@ -34,6 +38,7 @@ INFERENCE_JOB = "inference"
 PREMISE_ENDED = "a premise ended"
 STATED_SINCE = "stated since"
 NOT_IMPLIED = "no longer implied"
+_STILL_IMPLIED = (None, PREMISE_ENDED, STATED_SINCE)  # as long as the premises hold
 _AUTOMATIC = frozenset({PREMISE_ENDED, STATED_SINCE, NOT_IMPLIED})
 
 _CHUNK = 5000
@@ -153,6 +158,55 @@ def _inferred_around(backend: GraphBackend, scope: Scope, edges: Iterable[Edge])
     ends = tuple({end for edge in edges for end in (edge.source_id, edge.target_id)})
     query = EdgeQuery(touching=ends, kinds=("inferred",), versions="all")
     return list(backend.all_edges([scope], query, chunk=_CHUNK)) if ends else []
+
+
+def find_compatible(
+    backend: GraphBackend, scope: Scope, known: Mapping[str, Edge]
+) -> dict[frozenset[EdgeKey], datetime]:
+    """Return the pairs of facts with one source and relation that hold together, and until when they do.
+
+    One implies the other, or a third one implies both: whoever works at a part of a company works at the company, too.
+
+    Parameters
+    ----------
+    backend, scope
+        Store and scope.
+    known
+        Facts by id; those that are inferred, or were until they were stated, say what is implied.
+    """
+    rows = [edge for edge in known.values() if edge.is_inferred and edge.end_reason in _STILL_IMPLIED]
+    ids = list({i for row in rows for i in row.premises} - known.keys())
+    facts = {**known, **(backend.get_edges([scope], ids) if ids else {})}
+    found: dict[frozenset[EdgeKey], datetime] = {}
+    implied: defaultdict[EdgeKey, dict[EdgeKey, datetime]] = defaultdict(dict)
+    for row in rows:
+        for premise, until in _implying(row, facts):
+            _extend(found, (row.key, premise.key), until)
+            implied[premise.key][row.key] = min(until, premise.valid_to or END_OF_TIME)
+    for until_of in implied.values():
+        for pair in combinations(until_of, 2):
+            _extend(found, pair, min(until_of[key] for key in pair))
+    return found
+
+
+def _extend(found: dict[frozenset[EdgeKey], datetime], pair: Iterable[EdgeKey], until: datetime) -> None:
+    keys = frozenset(pair)
+    found[keys] = max(until, found.get(keys, until))
+
+
+def _implying(
+    row: Edge, facts: Mapping[str, Edge], seen: frozenset[str] = frozenset()
+) -> Iterable[tuple[Edge, datetime]]:
+    """Yield the premises with the source and relation of an inferred fact, and until when the others hold."""
+    premises = [facts[i] for i in row.premises if i in facts]
+    same = [p for p in premises if (p.source_id, p.relation) == (row.source_id, row.relation)]
+    if len(premises) < len(row.premises):
+        return
+    until = min((p.valid_to or END_OF_TIME for p in premises if p not in same), default=END_OF_TIME)
+    for premise in (p for p in same if p.id not in seen):  # an import may bring premises in a circle
+        yield premise, until
+        further = _implying(premise, facts, seen | {row.id})
+        yield from ((each, min(end, until)) for each, end in further)
 
 
 def find_dependents(backend: GraphBackend, scope: Scope, edges: Mapping[str, Edge]) -> dict[str, Edge]:

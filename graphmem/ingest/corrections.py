@@ -13,7 +13,7 @@ from datetime import datetime
 from functools import partial
 
 from graphmem.errors import InvalidInput, NotFound
-from graphmem.inference.premises import write_facts
+from graphmem.inference.premises import find_compatible, write_facts
 from graphmem.ingest.ends import find_ended, find_versions, with_folded
 from graphmem.ingest.fact_ledger import FactLedger, entity_names, episode_sources
 from graphmem.models import (
@@ -94,7 +94,8 @@ def _amended(
         gone = with_folded(backend, scope, [edge]) if is_retracted(changed) else {}
         ended = find_ended(backend, scope, gone)
         known = find_versions(backend, scope, ontology, (edge, *ended.values()))
-        ledger = FactLedger(known.values(), ontology, now, partial(episode_sources, backend, scope))
+        load, compatible = partial(episode_sources, backend, scope), find_compatible(backend, scope, known)
+        ledger = FactLedger(known.values(), ontology, now, load, compatible)
         ledger.change(changed)
         for edge_id in ended:
             ledger.reopen(edge_id, gone)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from graphmem.ingest.supersession import (
+    Compatible,
     Source,
     Teller,
     decide,
@@ -79,6 +80,9 @@ class FactLedger:
     known
         Versions that the new facts may affect: all with the same keys, and all with the same (source, relation) of
         single-valued relations. Inferred facts are ignored: they neither confirm nor contradict stated ones.
+    compatible
+        Facts of single-valued relations that don't end each other, because one implies the other
+        (`graphmem.inference.premises.find_compatible`).
     ontology
         Defines the single-valued relations.
     now
@@ -87,8 +91,16 @@ class FactLedger:
         Returns the episodes that state facts; called only where the times of telling decide.
     """
 
-    def __init__(self, known: Iterable[Edge], ontology: Ontology, now: datetime, load: Load | None = None) -> None:
+    def __init__(
+        self,
+        known: Iterable[Edge],
+        ontology: Ontology,
+        now: datetime,
+        load: Load | None = None,
+        compatible: Compatible | None = None,
+    ) -> None:
         self._load = load
+        self._compatible = compatible or {}
         self._ontology = ontology
         self._now = now
         self._known: dict[str, Edge] = {}
@@ -226,7 +238,7 @@ class FactLedger:
         told = tuple(Source(i, told_at(edge), teller) for i in edge.episode_ids)
         sources = {e.id: self._sources.get(e.id, ()) for e in known} | {edge.id: told}
         self._note_sentence(edge)
-        decision = decide(known, edge, sources, single_valued=single, now=self._now)
+        decision = decide(known, edge, sources, single_valued=single, now=self._now, compatible=self._compatible)
         self._record(decision.edges)
         self._ends.update((decision.holder, end) for end in edge.ends)
         self._confirmed.update({decision.holder} & self._known.keys())
@@ -307,7 +319,8 @@ class FactLedger:
         """Derive the versions of a fact, and of the others of its slot, from their tellings again."""
         known, single = self._met_by(edge), self._ontology.is_single_valued(edge.relation)
         self._load_sources(known)
-        self._record(settle(known, self._sources, single_valued=single, now=self._now))
+        settled = settle(known, self._sources, single_valued=single, now=self._now, compatible=self._compatible)
+        self._record(settled)
 
     def _end(self, edge: Edge, end: End) -> None:
         if not self._may_overrule(end.teller, edge):

@@ -34,6 +34,9 @@ class Source(NamedTuple):
 Sources = Mapping[str, Sequence[Source]]
 """Edge id → the episodes that state it."""
 
+Compatible = Mapping[frozenset[EdgeKey], datetime]
+"""Two facts of a slot that hold together, as one implies the other → until when: they don't end each other before."""
+
 
 @dataclass(frozen=True, slots=True)
 class Decision:
@@ -115,9 +118,17 @@ def reopened(edge: Edge, at: datetime, sources: Sequence[Source], now: datetime)
     return edge.changed(**told, **fresh, episode_ids=episodes)
 
 
-def settle(known: Iterable[Edge], sources: Sources, *, single_valued: bool = True, now: datetime) -> tuple[Edge, ...]:
+def settle(
+    known: Iterable[Edge],
+    sources: Sources,
+    *,
+    single_valued: bool = True,
+    now: datetime,
+    compatible: Compatible | None = None,
+) -> tuple[Edge, ...]:
     """Derive versions again, without a new telling; return the rows that change. Parameters as in `decide`."""
-    return _Slot(list(known), None, sources, single_valued=single_valued, now=now).decide().edges
+    slot = _Slot(list(known), None, sources, single_valued=single_valued, now=now, compatible=compatible or {})
+    return slot.decide().edges
 
 
 def less_sure(one: Edge, other: Edge, sources: Sources, *, now: datetime) -> Edge | None:
@@ -141,7 +152,15 @@ def _told_once(edge: Edge, sources: Sequence[Source]) -> Sequence[Source]:
     return (Source(first.episode_id, edge.told_at or first.told_at, "external" if is_external else None),)
 
 
-def decide(known: Iterable[Edge], new: Edge, sources: Sources, *, single_valued: bool, now: datetime) -> Decision:
+def decide(
+    known: Iterable[Edge],
+    new: Edge,
+    sources: Sources,
+    *,
+    single_valued: bool,
+    now: datetime,
+    compatible: Compatible | None = None,
+) -> Decision:
     """Decide what a new telling changes.
 
     Parameters
@@ -156,6 +175,8 @@ def decide(known: Iterable[Edge], new: Edge, sources: Sources, *, single_valued:
         Whether facts with other targets end each other.
     now
         Transaction time.
+    compatible
+        Facts that don't end each other, because one implies the other.
     """
     known = list(known)
     same = [e for e in known if e.key == new.key and not is_retracted(e)]
@@ -173,7 +194,7 @@ def decide(known: Iterable[Edge], new: Edge, sources: Sources, *, single_valued:
         if edge.valid_from_assumed and told_at(new) < told_at(edge):
             begun = {"valid_from": new.valid_from, "valid_from_assumed": new.valid_from_assumed}
             return Decision((supported(edge, new).changed(**begun),), edge.id)
-    return _Slot(known, new, sources, single_valued=single_valued, now=now).decide()
+    return _Slot(known, new, sources, single_valued=single_valued, now=now, compatible=compatible or {}).decide()
 
 
 def _event(same: Sequence[Edge], new: Edge) -> Decision:
@@ -315,12 +336,20 @@ class _Slot:
     """The versions of a slot, derived from the tellings of its rows and a new one."""
 
     def __init__(
-        self, known: Sequence[Edge], new: Edge | None, sources: Sources, *, single_valued: bool, now: datetime
+        self,
+        known: Sequence[Edge],
+        new: Edge | None,
+        sources: Sources,
+        *,
+        single_valued: bool,
+        now: datetime,
+        compatible: Compatible,
     ) -> None:
         self._ids = {e.id for e in known}
         self._rows = {e.id: e for e in known if e.kind == "state" and (not is_retracted(e) or self._is_outvoted(e))}
         self._new, self._now, self._single = new, now, single_valued
         self._sources = sources
+        self._compatible = compatible
         self._versions: list[_Version] = []
 
     def decide(self) -> Decision:
@@ -330,11 +359,16 @@ class _Slot:
             telling = _capped(told, open_versions.get(told.key))
             version = self._place(telling, open_versions)
             for other in open_versions.values() if self._single else ():
-                if other is not version and other.is_open_for(telling) and other.is_ended_by(telling):
+                ends = other is not version and other.is_open_for(telling) and other.is_ended_by(telling)
+                if ends and not self._are_compatible(other, telling):
                     other.closed_by = (version, telling)
         rows = [row for version in self._versions for row in self._written(version)]
         held = (v.edge.id for v in self._versions if any(t.of is self._new for t in v.tellings))
         return Decision(tuple(row for row in rows if row != self._rows.get(row.id)), next(held, ""))
+
+    def _are_compatible(self, version: _Version, telling: _Telling) -> bool:
+        until = self._compatible.get(frozenset((version.edge.key, telling.key)))
+        return until is not None and telling.begins < until
 
     def _is_outvoted(self, edge: Edge) -> bool:
         """Return whether a fact never held only because another one began when it did."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 
-from graphmem.inference.premises import write_facts
+from graphmem.inference.premises import find_compatible, write_facts
 from graphmem.ingest.corrections import EarlierExtraction
 from graphmem.ingest.entity_matching import Outdated, Prepared, SimilarEntities
 from graphmem.ingest.fact_ledger import End, FactLedger, TellerAbout, entity_names, episode_sources, teller_of
@@ -187,7 +187,9 @@ class Writer:
         facts = [fact for fact in statements if isinstance(fact, _Fact)]
         stated = {(fact.edge.key, fact.edge.valid_from) for fact in facts}
         known = {edge.id: edge for edge in (*self._known(scope, statements, resolver), *earlier.known)}
-        ledger = FactLedger(known.values(), self._ontology, now, partial(episode_sources, self._backend, scope))
+        load = partial(episode_sources, self._backend, scope)
+        compatible = find_compatible(self._backend, scope, known)
+        ledger = FactLedger(known.values(), self._ontology, now, load, compatible)
         earlier.retract(ledger, stated)
         ledger.prepare(fact.edge for fact in facts)
         entered: dict[str, str] = {}

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from chatting import ScriptedChat
 from conftest import OpenMemory
+from toy import ToyExtractor
 
 from graphmem import Document, ExtractionFailed, GraphMemory, InvalidInput, NotFound
 from graphmem.inference import service
@@ -312,8 +313,54 @@ def test_inferred_facts_neither_end_nor_confirm_stated_ones(memory: GraphMemory)
     tell(memory, ("Maya", "works_at", "Globex"), at=30)  # the inferred fact said so from day 0
     [stated] = [f for f in memory.history("Maya", "works_at") if f.target == "Globex" and f.kind == "state"]
     assert stated.valid_from == day(30)
-    [before] = [f for f in memory.history("Maya", "works_at") if f.target == "Lab"]
-    assert before.valid_to == day(30)
+    tell(memory, ("Lab", "part_of", "Holding"), ("Tom", "works_at", "Acme"), at=40)  # Acme isn't implied
+    [before] = [f for f in memory.history("Tom", "works_at") if f.target == "Lab"]
+    assert before.valid_to == day(40)
+
+
+def held(memory: GraphMemory) -> dict[str, datetime | None]:
+    """Return where Maya is stated to work, with the ends."""
+    return {f.target: f.valid_to for f in memory.history("Maya", "works_at") if f.kind == "state"}
+
+
+@pytest.mark.parametrize("how", ["by hand", "episode"])
+def test_what_is_stated_does_not_end_the_premises_that_imply_it(
+    how: str, store_url: str, open_memory: OpenMemory
+) -> None:
+    memory = open_memory(store_url, extractor=ToyExtractor(), background=False)
+
+    def say(source: str, relation: str, target: str, at: int) -> None:
+        if how == "by hand":
+            tell(memory, (source, relation, target), at=at)
+        else:
+            memory.remember(f"{source} | {relation} | {target}", occurred_at=day(at))
+            memory.flush()
+
+    for source, relation, target in (
+        ("Maya", "works_at", "Lab"),
+        ("Lab", "part_of", "Globex"),
+        ("Globex", "part_of", "Union"),
+    ):
+        say(source, relation, target, 0)
+    memory.admin.infer()
+    say("Maya", "works_at", "Globex", 10)
+    say("Maya", "works_at", "Union", 20)
+    assert held(memory) == {"Lab": None, "Globex": None, "Union": None}
+    say("Maya", "works_at", "Lab", 30)  # implies the others
+    assert held(memory) == {"Lab": None, "Globex": None, "Union": None}
+    [union] = [fact for fact in memory.facts("Maya") if fact.target == "Union"]
+    memory.retract(union.id)  # derives the others again
+    assert held(memory) == {"Lab": None, "Globex": None, "Union": day(20)}
+    say("Maya", "works_at", "Acme", 40)
+    assert held(memory) == {"Lab": day(40), "Globex": day(40), "Union": day(20), "Acme": None}
+
+
+def test_what_is_no_longer_implied_ends_the_former_premise(memory: GraphMemory) -> None:
+    globex(memory)
+    memory.admin.infer()
+    memory.end(fact_of(memory, "Lab part of Globex").id, at=day(10))
+    tell(memory, ("Maya", "works_at", "Globex"), at=20)
+    assert held(memory) == {"Lab": day(20), "Globex": None}
 
 
 def test_a_fact_that_was_retracted_by_hand_is_not_inferred_again(memory: GraphMemory) -> None:
