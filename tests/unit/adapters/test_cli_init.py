@@ -151,4 +151,51 @@ def test_a_setting_says_where_it_comes_from(run: Run, monkeypatch: pytest.Monkey
     assert found["scope"] == ("team", "argument")
     assert found["max_hops"] == (2, "default")
     assert all(row["description"] for row in json.loads(done.out)["settings"])
-    assert "search_limit (graphmem.toml)" in run("doctor", "--store", "memory://").out.replace("\n", " ")
+
+
+def test_doctor_explains_settings_with_their_values_and_origins(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("graphmem.toml").write_text('search_limit = 5\nembeddings = "none"\nextractor = "none"\n')
+    monkeypatch.setenv("GRAPHMEM_STORE_PASSWORD", SECRET)
+
+    def explained(*options: str) -> dict[str, tuple[object, str]]:
+        rows = json.loads(run("doctor", "--store", "memory://", "--json", *options).out)["settings"]
+        assert all(row["description"] == Settings.model_fields[row["name"]].description for row in rows)
+        return {row["name"]: (row["value"], row["from"]) for row in rows}
+
+    found = explained()
+    assert found["store"] == ("memory://", "argument")
+    assert found["search_limit"] == (5, "graphmem.toml")
+    assert found["store_password"] == ("***", "GRAPHMEM_STORE_PASSWORD")
+    assert found["redact"] == ("off", "default")
+    assert "max_hops" not in found
+    assert list(explained("--settings")) == list(Settings.model_fields)
+    done = run("doctor", "--store", "memory://")
+    assert [line.split()[:3] for line in done.out.splitlines() if "graphmem.toml" in line] == [
+        ["extractor", "none", "graphmem.toml"],
+        ["embeddings", "none", "graphmem.toml"],
+        ["search_limit", "5", "graphmem.toml"],
+    ]
+    assert "graphmem doctor --settings" in done.err
+    assert SECRET not in done.out + done.err
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "check", "remedy"),
+    [
+        ("extractor", "none", "extractor", "graphmem[spacy]"),
+        ("embeddings", "none", "embeddings", "graphmem[embeddings]"),
+        ("redact", "off", "redaction", "set redact to"),
+        ("detect_injection", "false", "injection detection", "set detect_injection to true"),
+        ("expired_edge_retention_days", "none", "retention", "set expired_edge_retention_days"),
+        ("eviction", "false", "retention", "eviction is off"),
+    ],
+)
+def test_doctor_says_what_to_do_about_what_is_off(
+    run: Run, monkeypatch: pytest.MonkeyPatch, setting: str, value: str, check: str, remedy: str
+) -> None:
+    given = {"extractor": "none", "embeddings": "none", "expired_edge_retention_days": "90", setting: value}
+    for name, each in given.items():
+        monkeypatch.setenv(f"GRAPHMEM_{name.upper()}", each)
+    done = run("doctor", "--store", "memory://", "--json")
+    [detail] = [each["detail"] for each in json.loads(done.out)["checks"] if each["name"] == check]
+    assert remedy in detail
