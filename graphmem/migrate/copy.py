@@ -14,6 +14,7 @@ from graphmem.models import FORGETTING, Changes, Episode, IndexEntry, IndexKind,
 from graphmem.protocols import GraphBackend
 
 _BATCH = 500  # rows in a transaction of the secondary
+_KEPT = 20_000  # differing rows of a kind that are kept between removing and storing; more are read again
 
 Pair = tuple[Any, Any]
 OnRows = Callable[[int], None]
@@ -111,8 +112,7 @@ class _Copy:
             self._clear()
             held = {}
         for kind in KINDS:
-            self._remove(kind)
-            self._put(kind)
+            self._put(kind, self._remove(kind))
         self._copy_index()
         changed = tuple(state for job, state in jobs.items() if held.get(job) != state)
         if changed and not self._lenient:  # last, as that of an erasure says that its rows are gone
@@ -131,22 +131,38 @@ class _Copy:
         ours, theirs = (kind.read(store, self._scope) for store in (self._primary, self._secondary))
         return paired(ours, theirs)
 
-    def _remove(self, kind: Kind) -> None:
+    def _remove(self, kind: Kind) -> list[Pair] | None:
+        """Remove what goes first; return the pairs that differ then, None if they are too many to keep."""
         if next(kind.read(self._secondary, self._scope), None) is None:
-            return
-        text, first = kind.text, kind.goes_first
-        gone = (
-            kind.remove(theirs)
-            for ours, theirs in self._pairs(kind)
-            if theirs is not None and (ours is None or (text(ours) != text(theirs) and first(ours, theirs)))
-        )
-        self._remove_all(gone)
+            return None
+        different: list[Pair] = []
+        self._remove_all(self._gone(kind, different))
+        return different if len(different) < _KEPT else None
+
+    def _gone(self, kind: Kind, different: list[Pair]) -> Iterator[Removal]:
+        for ours, theirs in self._pairs(kind):
+            if ours is not None and theirs is not None and kind.text(ours) == kind.text(theirs):
+                continue
+            goes = theirs is not None and (ours is None or kind.goes_first(ours, theirs))
+            if ours is not None and len(different) < _KEPT:
+                different.append((ours, None if goes else theirs))
+            if goes:
+                yield kind.remove(theirs)
 
     def _remove_all(self, removals: Iterator[Removal]) -> None:
         for batch in iter(lambda: tuple(islice(removals, _BATCH)), ()):
             self._write(Changes(removals=batch), erased=True)
 
-    def _put(self, kind: Kind) -> None:
+    def _put(self, kind: Kind, found: Sequence[Pair] | None) -> None:
+        """Store the rows of the pairs that were found to differ, or else of those that a scan finds."""
+        for begin in range(0, len(found or ()), _BATCH):
+            batch = (found or ())[begin : begin + _BATCH]
+            self._put_rows(kind, batch)
+            self._told(len(batch))
+        if found is None:
+            self._scan(kind)
+
+    def _scan(self, kind: Kind) -> None:
         text, read = kind.text, 0
         different: list[Pair] = []
         for ours, theirs in self._pairs(kind):

@@ -23,7 +23,7 @@ _AT_ONCE = 50  # transactions of a scope in one of the secondary
 _SMALL = 5000  # episodes and entities of a scope that a process copies by itself
 _PATIENCE = 15.0  # seconds to wait for the changes of another process that come before
 _POLL = 0.25  # polling interval of a copy in seconds
-_TURN, _LONGEST_TURN = 0.01, 0.1  # polling interval in seconds while another process applies
+_TURN, _LONGEST_TURN = 0.005, 0.03  # polling interval in seconds while another process applies
 _GATHER = 0.05  # seconds of changes that are applied together
 _ROUND = 1.0  # seconds after which other work than changes has its turn
 _READS = 100  # shadow reads that wait
@@ -157,13 +157,15 @@ class Follower:
             self._is_scrubbed = True
             return None
         try:
-            self._follow_all(secondary)
+            is_interrupted = self._follow_all(secondary)
             while self._reads:
                 compare(self._primary, secondary, self._reads.popleft())
             self._is_scrubbed = scrub(secondary)
         except StoreMoved:
             secondary.adopt(secondary.read_move())
             return _POLL
+        if is_interrupted:
+            return 0.0
         return _POLL if self._pending or not self._is_scrubbed else None
 
     def _adopted(self) -> GraphBackend | None:
@@ -175,8 +177,8 @@ class Follower:
         follows = move is not None and move.id == self._move_id and move.state not in ("moved", "abandoned")
         return self._secondary if follows else None
 
-    def _follow_all(self, secondary: GraphBackend) -> None:
-        """Apply changes until none wait, or they wait for a copy.
+    def _follow_all(self, secondary: GraphBackend) -> bool:
+        """Apply changes until none wait, or they wait for a copy; return whether the time of a round was up before.
 
         Processes that write to a scope in turn have to apply their changes in turn.
         """
@@ -186,23 +188,24 @@ class Follower:
                 scopes = tuple(self._pending)
             results = {self._follow(secondary, scope) for scope in scopes}
             if results <= {"waits for a copy"}:
-                return
+                return False
             if "done" in results:
                 pause = _TURN
             else:
                 self._sleep(pause)
                 pause = min(2 * pause, _LONGEST_TURN)
+        return True
 
     def _follow(self, secondary: GraphBackend, scope: Scope) -> _Followed:
         """Apply the changes of a scope that come next; repair it if they have been missing for too long."""
         with self._lock:
             held = sorted(self._pending[scope], key=lambda batch: batch.number)
-        token = token_of(secondary, scope)
+        token = token_of(secondary, scope, self._move_id)
         if not is_usable(token):
             return "done" if not token and self._copied(secondary, scope, held) else "waits for a copy"
         if any(token in (batch.before, batch.token) for batch in held):
             try:
-                done = secondary.atomic(lambda: _apply(secondary, scope, held))
+                done = secondary.atomic(lambda: _apply(secondary, scope, held, self._move_id))
             except (Conflict, InvalidInput):
                 done = None
             if done is not None:
@@ -240,9 +243,9 @@ class Follower:
                 del self._pending[scope]
 
 
-def _apply(secondary: GraphBackend, scope: Scope, held: Sequence[Batch]) -> Batch | None:
+def _apply(secondary: GraphBackend, scope: Scope, held: Sequence[Batch], move_id: str) -> Batch | None:
     """Apply the changes that follow the token of a scope; return the last that it has now, None if it isn't known."""
-    token = token_of(secondary, scope)
+    token = token_of(secondary, scope, move_id)
     if not is_usable(token):  # a scope without a copy has none, and so has one that was never written
         return None
     begin = next((at for at, batch in enumerate(held) if batch.before == token), None)

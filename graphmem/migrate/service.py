@@ -28,7 +28,7 @@ from graphmem.models import Model, Move, Scope, new_id, utc_now
 from graphmem.protocols import GraphBackend
 
 _TRIES = 100
-_CATCHING_UP = 0.5  # seconds in which a process applies what waits, when nobody writes
+_CATCHING_UP, _CATCHING_UP_LIMIT = 0.5, 3.0  # seconds for a process to apply some, and all that waits, without writers
 _LAG, _LAG_STEP = 3.0, 0.05  # seconds in which the secondary has to get a change of the primary
 
 
@@ -185,6 +185,8 @@ class Migration:
                 self._require_copies(target)
             if step.when_equal:
                 self.settle()
+            elif (command, phase) in (("cutover", "copying"), ("rollback", "cut")):
+                self._catch_up()
             self._set(step, source, target)
         raise Conflict(f"migrate {command}: the marks are changed by another process at the same time; try again")
 
@@ -273,6 +275,18 @@ class Migration:
             self._sleep(_LAG_STEP)
         return False
 
+    def _catch_up(self) -> None:
+        """Repair the scopes whose changes reach the secondary late, so that writers, who go on, wait less later."""
+        primary, secondary = self.ends()
+        late = {scope: token_of(primary, scope) for scope in self.scopes()}
+        for _ in range(round(_LAG / _LAG_STEP)):
+            late = {scope: token for scope, token in late.items() if not _reaches(token_of(secondary, scope), token)}
+            if not late:
+                return
+            self._sleep(_LAG_STEP)
+        for scope in late:
+            repair(primary, secondary, scope)
+
     def settle(self) -> None:
         """Repair until both stores are equal in all scopes; nobody writes meanwhile."""
         primary, secondary = self.ends()
@@ -282,13 +296,14 @@ class Migration:
 
     def _behind(self, primary: GraphBackend, secondary: GraphBackend) -> list[Scope]:
         """Return the scopes that the processes don't bring up to date by themselves."""
-        behind, waited = self.scopes(), 0.0
+        behind = dict.fromkeys(self.scopes(), "")
+        waited, steps = 0.0, 0
         while True:
-            left = [scope for scope in behind if not is_equal(primary, secondary, scope)]
-            waited = 0.0 if len(left) < len(behind) else waited + _LAG_STEP
-            if not left or waited > _CATCHING_UP:
-                return left
-            behind = left
+            left = {scope: token_of(secondary, scope) for scope in behind if not is_equal(primary, secondary, scope)}
+            waited = 0.0 if left != behind else waited + _LAG_STEP
+            if not left or waited > _CATCHING_UP or steps >= _CATCHING_UP_LIMIT / _LAG_STEP:
+                return list(left)
+            behind, steps = left, steps + 1
             self._sleep(_LAG_STEP)
 
     def status(self) -> MigrationStatus:
@@ -337,6 +352,11 @@ def leave(store: GraphBackend) -> Move:
 DUAL: frozenset[Phase] = frozenset(("copying", "cutting", "switching", "cut", "returning", "returned"))
 """Phases in which the secondary gets what is written to the primary."""
 _ENDED = ("served", "abandoned")
+
+
+def _reaches(token: str, other: str) -> bool:
+    """Return whether a token is as late as another one, by their ids, which are in the order of time."""
+    return is_usable(token) and token >= other
 
 
 def _under_way(move: Move | None) -> Move | None:

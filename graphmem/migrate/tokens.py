@@ -26,10 +26,10 @@ _NOTES = Scope("graphmem-migrate")
 _SCRUB = "scrub"
 
 
-def token_of(store: GraphBackend, scope: Scope) -> str:
-    """Return the token of a scope in the migration that the store takes part in; "" if it has none."""
-    move, token = store.read_move(), store.find_job_state(scope, JOB).cursor
-    return token if move is not None and _is_of(token, move.id) else ""
+def token_of(store: GraphBackend, scope: Scope, move_id: str | None = None) -> str:
+    """Return the token of a scope in a migration, by default the one of the store; "" if it has none."""
+    token = store.find_job_state(scope, JOB).cursor
+    return token if _is_of(token, _move_id(store) if move_id is None else move_id) else ""
 
 
 def new_token(store: GraphBackend) -> str:
@@ -43,7 +43,7 @@ def _move_id(store: GraphBackend) -> str:
 
 
 def _is_of(token: str, move_id: str) -> bool:
-    return token.startswith(f"{move_id} ")
+    return bool(move_id) and token.startswith(f"{move_id} ")
 
 
 def put_token(store: GraphBackend, scope: Scope, token: str, *, erased: bool = False) -> None:

@@ -1,10 +1,13 @@
 """Latency of callers before, during and after a migration. See docs/how-to/migrate.md.
 
-    python tests/bench/migrate.py SOURCE TARGET [--seconds 20] [--json]
+    python tests/bench/migrate.py SOURCE TARGET [--seconds 20] [--control] [--json]
 
 Two processes write 50 turns and read 20 times a second together, while the memory moves from SOURCE to TARGET, back and
 there again. Afterwards every acknowledged turn has to be in the target once, and 200 recalls and searches have to be
 equal. Passwords of a server are taken from its URL for SOURCE, and from NEO4J_PASSWORD otherwise.
+
+With `--control`, nothing moves: two further processes write as many turns to TARGET, which shows what the contention
+for processor and disk alone costs the callers.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ import sys
 import time
 from collections.abc import Generator
 from contextlib import ExitStack, closing, contextmanager
-from multiprocessing.synchronize import Event
+from multiprocessing.synchronize import Barrier, Event
 from pathlib import Path
 from typing import Any
 
@@ -35,24 +38,32 @@ PROCESSES, WRITES, READS = 2, 50, 20
 QUESTIONS = 200
 
 
-def call(url: str, name: str, stop: Event, results: Any) -> None:
-    """Write and read at a fixed pace; put (time, kind, seconds) of each call and the ids of the turns."""
-    calls: list[tuple[float, str, float]] = []
+def call(url: str, name: str, ready: Barrier, stop: Event, results: Any, *, reads: bool = True) -> None:
+    """Write and read at a fixed pace; put (time, kind, seconds, CPU seconds) of each call and the ids of the turns."""
+    calls: list[tuple[float, str, float, float]] = []
     stored: list[str] = []
     with opened(url) as memory:
+        stored.append(memory.remember(toy_text(name, -1)).episode_id)
+        memory.search("Person 1 visited")  # loads the models
+        ready.wait()
         begun, number = time.monotonic(), 0
         pace = PROCESSES / (WRITES + READS)
         while not stop.is_set():
             time.sleep(max(0.0, begun + number * pace - time.monotonic()))
             kind = "read" if number % (WRITES + READS) % 7 in (2, 5) else "write"
             start = time.monotonic()
-            if kind == "write":
+            used = time.thread_time()
+            if kind == "read" and not reads:
+                pass
+            elif kind == "write":
                 stored.append(memory.remember(toy_text(name, number), external_id=f"{name}/{number}").episode_id)
             elif number % 2:
+                kind = "recall"
                 memory.recall(f"Whom does Person {number % 7} know?")
             else:
+                kind = "search"
                 memory.search(f"Person {number % 7} visited")
-            calls.append((start, kind, time.monotonic() - start))
+            calls.append((start, kind, time.monotonic() - start, time.thread_time() - used))
             number += 1
     results.put((calls, stored))
 
@@ -63,12 +74,14 @@ def main() -> None:
     parser.add_argument("source")
     parser.add_argument("target")
     parser.add_argument("--seconds", type=float, default=20.0, help="seconds before and after each command")
+    parser.add_argument("--control", action="store_true", help="write to the target by other processes instead")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     context = multiprocessing.get_context("spawn")
-    stop, results = context.Event(), context.Queue()
+    ready, stop, results = context.Barrier(PROCESSES + 1), context.Event(), context.Queue()
     workers = [
-        context.Process(target=call, args=(given.source, f"p{i}", stop, results), daemon=True) for i in range(PROCESSES)
+        context.Process(target=call, args=(given.source, f"p{i}", ready, stop, results), daemon=True)
+        for i in range(PROCESSES)
     ]
     for worker in workers:
         worker.start()
@@ -79,10 +92,27 @@ def main() -> None:
         start = time.monotonic()
         yield
         phases[name] = (start, time.monotonic())
+        print(f"{name}: {phases[name][1] - start:.1f} s", file=sys.stderr)
 
-    time.sleep(given.seconds / 2)  # the processes start
+    ready.wait()
     with phase("before"):
         time.sleep(given.seconds)
+    if given.control:
+        others = context.Barrier(PROCESSES + 1), context.Event(), context.Queue()
+        writers = [
+            context.Process(target=call, args=(given.target, f"o{i}", *others), kwargs={"reads": False}, daemon=True)
+            for i in range(PROCESSES)
+        ]
+        for writer in writers:
+            writer.start()
+        others[0].wait()
+        with phase("others write"):
+            time.sleep(given.seconds)
+        others[1].set()
+        stop.set()
+        found = [results.get(timeout=120) for _ in workers]
+        show(times_of([each for calls, _ in found for each in calls], phases), as_json=given.json)
+        return
     with closing(migration(given.source, given.target)) as moved:
         with phase("copy"):
             moved.advance("copy")
@@ -112,14 +142,28 @@ def main() -> None:
         "equal searches": f"{checked.searches} of {checked.questions}",
         "differences": list(checked.differences)[:5],
     }
+    show({**figures, **times_of(calls, phases)}, as_json=given.json)
+
+
+def times_of(
+    calls: list[tuple[float, str, float, float]], phases: dict[str, tuple[float, float]]
+) -> dict[str, dict[str, object]]:
+    """Return the times of each kind of call in each phase; the CPU time is that of the caller's thread."""
+    figures: dict[str, dict[str, object]] = {}
     for name, (start, end) in phases.items():
-        for kind in ("write", "read"):
-            times = [seconds for at, what, seconds in calls if what == kind and start <= at < end]
-            if len(times) > 1:
-                cuts = statistics.quantiles(times, n=20)
-                p50, p95, longest = (f"{1000 * seconds:.1f}" for seconds in (cuts[9], cuts[18], max(times)))
-                figures[f"{name}, {kind}"] = {"n": len(times), "p50 ms": p50, "p95 ms": p95, "max ms": longest}
-    if given.json:
+        for kind in ("write", "recall", "search"):
+            found = [(seconds, cpu) for at, what, seconds, cpu in calls if what == kind and start <= at < end]
+            if len(found) > 1:
+                cuts, cpu = (statistics.quantiles(times, n=20) for times in zip(*found, strict=True))
+                values = {"p50": cuts[9], "p95": cuts[18], "max": max(found)[0], "CPU p50": cpu[9], "CPU p95": cpu[18]}
+                shown = {f"{key} ms": f"{1000 * seconds:.1f}" for key, seconds in values.items()}
+                figures[f"{name}, {kind}"] = {"n": len(found), **shown}
+    return figures
+
+
+def show(figures: dict[str, Any], *, as_json: bool) -> None:
+    """Print the figures."""
+    if as_json:
         print(json.dumps(figures))
         return
     for name, value in figures.items():

@@ -151,6 +151,7 @@ def test_a_command_that_was_killed_before_or_after_any_step_is_completed(
             assert again.advance(command) == reached if command != "cancel" else reached == "idle"
 
 
+@pytest.mark.slow  # as long as a server of processes takes to start
 @pytest.mark.parametrize("method", ["clear", "scrub"])
 def test_the_files_of_a_cleared_scope_are_scrubbed_after_a_kill_at_any_place(method: str, tmp_path: Path) -> None:
     """Kill a copy after it has cleared the scope of the secondary, or before it scrubs the file."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -526,3 +527,56 @@ def test_a_process_that_cannot_open_the_new_store_is_refused_and_writes_to_neith
     stale = open_backend(here.urls[0])
     with pytest.raises(StoreMoved):
         put_entities(stale, entity(9))
+
+
+def test_a_repair_reads_the_rows_of_the_secondary_once(here: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    target, calls = here.migration.target, list[str]()
+
+    def count(name: str, read: Callable[..., Any]) -> None:
+        def counted(*args: Any, **kwargs: Any) -> Any:
+            calls.append(name)
+            return read(*args, **kwargs)
+
+        monkeypatch.setattr(target, name, counted)
+
+    for name in ("all_episodes", "all_entities", "all_edges"):
+        count(name, getattr(target, name))
+    put_entities(here.process, entity(9))
+    put_episodes(here.process, 9)
+    here.migration.settle()
+    assert Counter(calls) == {"all_episodes": 2, "all_entities": 2, "all_edges": 2}  # one only asks if there are any
+    assert here.is_equal()
+
+
+def test_a_store_that_lags_is_repaired_before_writers_wait_for_the_cutover(
+    here: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, found = here.migration.source, list[bool]()
+    mark = source.set_move
+
+    def marking(*args: Any, **kwargs: Any) -> bool:
+        found.append(here.is_equal())
+        return mark(*args, **kwargs)
+
+    monkeypatch.setattr(source, "set_move", marking)
+    put_entities(here.process, entity(9))
+    here.migration.advance("cutover")
+    assert found[0]
+
+
+def test_a_scope_is_not_repaired_while_a_process_applies_its_changes(
+    here: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    follower: Follower = cast("Any", here.process)._follower
+    monkeypatch.setattr("graphmem.migrate.follower._AT_ONCE", 1)
+    monkeypatch.setattr("graphmem.migrate.service.repair", lambda *_: pytest.fail("it was repaired"))
+    for n in range(10, 30):
+        put_entities(here.process, entity(n))
+
+    def applying(_seconds: float) -> None:
+        if follower._pending:
+            follower._follow(here.migration.target, home())
+
+    cast("Any", here.migration)._sleep = applying
+    here.migration.settle()
+    assert here.is_equal()
