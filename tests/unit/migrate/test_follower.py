@@ -567,9 +567,13 @@ def test_a_store_that_lags_is_repaired_before_writers_wait_for_the_cutover(
 def test_a_scope_is_not_repaired_while_a_process_applies_its_changes(
     here: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    follower: Follower = cast("Any", here.process)._follower
+    follower = cast("Any", here.process)._follower
     monkeypatch.setattr("graphmem.migrate.follower._AT_ONCE", 1)
-    monkeypatch.setattr("graphmem.migrate.service.repair", lambda *_: pytest.fail("it was repaired"))
+
+    def repaired(*_: object) -> None:
+        pytest.fail("it was repaired")
+
+    monkeypatch.setattr("graphmem.migrate.service.repair", repaired)
     for n in range(10, 30):
         put_entities(here.process, entity(n))
 
