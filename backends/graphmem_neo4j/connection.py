@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from threading import local
-from typing import Any, TypeVar
+from typing import Any, LiteralString, TypeVar
 
 from neo4j import (
     READ_ACCESS,
@@ -24,7 +24,7 @@ from neo4j.exceptions import ClientError, ConstraintError, DriverError, Neo4jErr
 
 from graphmem.errors import BackendUnavailable, StoreMoved
 from graphmem.models import Move, Scope, mark_of
-from graphmem_cypher import locked, query
+from graphmem_cypher import collected, in_one, locked, query
 from graphmem_neo4j.driver_errors import translated
 from graphmem_neo4j.rows import moment
 from graphmem_neo4j.schema import migrate
@@ -34,6 +34,7 @@ T = TypeVar("T")
 Rows = list[Any]
 
 _CONSTRAINT_RETRIES = 3
+_PAGE = 5000  # rows that a server collects before it sends them
 _FENCED = "Neo.ClientError.Statement.ArithmeticError"
 """How the server refuses a transaction under another mark; see `fragments/fence.cypher`."""
 
@@ -73,13 +74,17 @@ class Transaction:
         fresh = self._unlocked(scopes)
         if fresh:
             values |= {"lock": list(fresh.values()), "adopted": self._adopted}
-        result = self._transaction.run(locked(name) if fresh else query(name), q=values)
+        result = self._transaction.run(locked(name) if fresh else in_one(name), q=values)
         self._locked.update(fresh)
-        return (record[0] for record in result)
+        return (row for record in result for row in record[0])
 
     def run(self, name: str, /, **values: Any) -> Rows:
         """Return the rows of a query."""
-        return [record[0] for record in self._transaction.run(query(name), q=values)]
+        return self.execute(query(name), values)
+
+    def execute(self, text: LiteralString, values: dict[str, Any]) -> Rows:
+        """Return the rows of a statement."""
+        return [record[0] for record in self._transaction.run(text, q=values)]
 
 
 class _Current(local):
@@ -141,24 +146,35 @@ class Database:
         **values
             Parameters of the query.
         """
+        return self._read(query(name), scopes, values)
+
+    def read_page(self, name: str, scopes: Iterable[Scope] = (), /, *, limit: int, **values: Any) -> Rows:
+        """Return the rows of a query like `read`; a page of usual size is one record, which the driver reads faster."""
+        values["limit"] = limit
+        if limit > _PAGE:
+            return self._read(query(name), scopes, values)
+        [rows] = self._read(collected(name), scopes, values)
+        return rows
+
+    def _read(self, text: LiteralString, scopes: Iterable[Scope], values: dict[str, Any]) -> Rows:
         transaction = self._current.transaction
         if transaction is not None:
             transaction.lock(scopes)
-            return transaction.run(name, **values)
+            return transaction.execute(text, values)
         with self._translated(), self.session(READ_ACCESS) as session:
             try:
-                return [record[0] for record in session.run(Query(query(name), timeout=self.timeout), q=values)]
+                return [record[0] for record in session.run(Query(text, timeout=self.timeout), q=values)]
             except (Neo4jError, DriverError) as error:
                 if not error.is_retryable():
                     raise
-        return self._read_with_retries(name, values)
+        return self._read_with_retries(text, values)
 
-    def _read_with_retries(self, name: str, values: dict[str, Any]) -> Rows:
+    def _read_with_retries(self, text: LiteralString, values: dict[str, Any]) -> Rows:
         """Read in a transaction that the driver retries, after an auto-commit read (one round trip less) failed."""
 
         @unit_of_work(timeout=self.timeout)
         def work(transaction: ManagedTransaction) -> Rows:
-            return [record[0] for record in transaction.run(query(name), q=values)]
+            return [record[0] for record in transaction.run(text, q=values)]
 
         with self._translated(), self.session(READ_ACCESS) as session:
             return session.execute_read(work)

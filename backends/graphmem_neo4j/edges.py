@@ -40,7 +40,7 @@ class Neo4jEdges(Neo4jRole, EdgeStore):
         """Return a page of the edges that match; it is read again if another transaction changed it meanwhile."""
         require_no_cursor(after, newest_first=newest_first)
         name, anchors = _way_in(query, newest_first=newest_first)
-        values = {
+        values: dict[str, Any] = {
             **anchors,
             **_filters(query, served=name),
             **moment_values(query.as_of, utc_now()),
@@ -51,7 +51,7 @@ class Neo4jEdges(Neo4jRole, EdgeStore):
         }
         rows: list[Row] = []
         for _ in range(_MAX_READS):
-            read = self._database.read(name, scopes, **values)
+            read = self._database.read_page(name, scopes, **values)
             rows = _complete_rows(read)
             if len(rows) == len(read):
                 break

@@ -40,7 +40,7 @@ class Neo4jEntities(Neo4jRole, EntityStore):
         self, scopes: Sequence[Scope], query: EntityQuery, *, after: str = "", limit: int = 1000
     ) -> list[Entity]:
         """Return a page of the entities that match, in ascending order of id."""
-        values = {
+        values: dict[str, Any] = {
             "scopes": keys_of(scopes),
             "after": after,
             "limit": limit,
@@ -50,9 +50,9 @@ class Neo4jEntities(Neo4jRole, EntityStore):
             "known": None if query.as_of is None else query.as_of.known,
         }
         if query.ids is None:
-            rows = self._database.read("entities_of_scopes", scopes, **values)
+            rows = self._database.read_page("entities_of_scopes", scopes, **values)
         else:
-            rows = self._database.read("entities_by_id", scopes, ids=ids_of(query.ids), **values)
+            rows = self._database.read_page("entities_by_id", scopes, ids=ids_of(query.ids), **values)
         return [entity_of(row) for row in rows]
 
     def find_aliases(self, scopes: Sequence[Scope], entity_ids: Sequence[str]) -> list[Alias]:

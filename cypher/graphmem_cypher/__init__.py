@@ -29,9 +29,22 @@ def query(name: str) -> LiteralString:
 
 @cache
 def locked(name: str) -> LiteralString:
-    """Return the text of a query that first locks the scopes in ``$q.lock``; its rows are unordered."""
+    """Return the text of a query that first locks the scopes in ``$q.lock``; its rows are one list, unordered."""
     lock, fence = (_included(_text("fragments", part)) for part in ("lock", "fence"))
-    return cast("LiteralString", f"{lock}\n{fence}\nCALL () {{\n{query(name)}\n}}\nRETURN row")
+    return cast("LiteralString", f"{lock}\n{fence}\n{in_one(name)}")
+
+
+@cache
+def in_one(name: str) -> LiteralString:
+    """Return the text of a query that returns all rows as one list, unordered: a record costs more than a row."""
+    return f"CALL () {{\n{query(name)}\n}}\nRETURN collect(row) AS row"
+
+
+@cache
+def collected(name: str) -> LiteralString:
+    """Return the text of a query without unions that returns all rows as one list, in one record."""
+    head, _, row = query(name).rstrip().rpartition("RETURN ")
+    return f"{head}RETURN collect({row.removesuffix(' AS row')}) AS row"
 
 
 def queries() -> list[str]:
