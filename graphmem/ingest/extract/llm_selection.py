@@ -151,7 +151,7 @@ class Grounds:
             return True
         content = [part for part in parts if part not in _FILLERS]
         if content:
-            nouns = set(words(" ".join(word for word in name.split() if word.isascii() and word.islower())))
+            nouns = set(words(" ".join(word for word in name.split() if word.islower())))
             return all(self._has_word(part, noun=part in nouns) for part in content)
         return f" {' '.join(parts)} " in self._phrases
 
@@ -169,7 +169,7 @@ class Grounds:
         well or be near it, and at least one word of the name.
         """
         undated = self._undated(name) if whole else _DATE.sub(" ", name)
-        proper = " ".join(word for word in undated.split() if not (word.isascii() and word.islower()))
+        proper = " ".join(word for word in undated.split() if not (word.islower()))
         if proper:
             return self.has(proper)
         return not whole or any(self._has_word(word, noun=True) for word in words(name) if word not in _FILLERS)

@@ -197,7 +197,7 @@ def test_the_least_certain_facts_go_first() -> None:
         ("It cost two hundred and ten thousand pounds.", "£210,000"),
         ("My brother is 23.", "23"),
         ("The dog is nine.", "9"),
-        ("Tom is my fiancé, not the one whom Zoe Berg knows.", "Tom (Ann Lee's future husband)"),
+        ("I'm engaged to Tom, not the one whom Zoe Berg knows.", "Tom (Ann Lee's fiancé)"),
     ],
 )
 def test_another_form_of_a_noun_amount_or_date_is_grounded(text: str, name: str) -> None:
