@@ -229,7 +229,8 @@ class Resolver:
             entity = self._known[alias].get(mention.entity_type or "concept")
             if entity is None:
                 continue
-            described = is_description(entity.name, entity.entity_type)
+            # a further name of somebody who is described, such as a first name, may be somebody else's, too
+            described = alias == entity.canonical_name and is_description(entity.name, entity.entity_type)
             if described or may_be_same(mention.display, entity.name, entity.entity_type):
                 entity = self._touched.get(entity.id, entity)
                 if described or len(mention.display) > len(entity.name):

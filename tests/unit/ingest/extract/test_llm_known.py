@@ -360,6 +360,18 @@ def test_who_was_known_by_a_description_gets_a_name(backend: GraphBackend, known
     assert len(found) == 2 - same
 
 
+def test_two_people_who_are_told_apart_stay_two_with_their_first_name_as_alias(backend: GraphBackend) -> None:
+    names = ("Tom (Ann's brother)", "Tom (Zoe's fiancé)", "Tom Whitlock")
+    for name in names:
+        tell(
+            backend,
+            ExtractedEdge(name, "likes", "tea", source_type="person"),
+            entities=(ExtractedEntity(name, "person", aliases=("Tom",)),),
+        )
+    found = {e.id: e.name for _, e in backend.resolve_names(SCOPE, [*map(canonical, names)])}
+    assert sorted(found.values()) == sorted(names)
+
+
 def test_two_people_of_one_first_name_stay_two(backend: GraphBackend) -> None:
     for name in ("Alex Chen", "Alex Moreau"):
         tell(
