@@ -36,6 +36,8 @@ class Server:
         rows = self._rows[name]
         return rows.pop(0) if len(rows) > 1 else rows[0]
 
+    read_page = read
+
 
 def found(*reads: list[list[Any]]) -> list[str]:
     edges = Neo4jEdges(cast("Database", Server(edges_by_id=list(reads))))
