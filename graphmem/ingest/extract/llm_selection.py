@@ -52,7 +52,6 @@ _UNITS = (
 _TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
 _SPELLED = {**{word: n for n, word in enumerate(_UNITS)}, **{word: 10 * n for n, word in enumerate(_TENS, 2)}}
 _POWERS = {"hundred": 100, "thousand": 1000, "grand": 1000, "million": 1_000_000}
-_TOLD_APART = re.compile(r"(.+?) \(([^()]+)\)")
 _SHORT_NAME = re.compile(r"(?<![\w'’])[A-Z][A-Za-z0-9](?![\w'’])")
 _NO_NAMES = frozenset("ah am eh er ha hi hm ho lo mm mr ms oh ok ow pm st uh um vs wow ya ye yo".split())
 
@@ -157,8 +156,8 @@ class Grounds:
 
     def has_name(self, name: str) -> bool:
         """Return whether the texts contain a name, also one with words that tell it apart: "Tom (Ann's brother)"."""
-        told_apart = _TOLD_APART.fullmatch(name)
-        if told_apart and self.has(told_apart[1]) and self.has_proper(told_apart[2]):
+        base, _, told_apart = name.removesuffix(")").partition(" (")
+        if told_apart and name.endswith(")") and self.has(base) and self.has_proper(told_apart):
             return True
         return self.has(name) or self.has_proper(name, whole=True)
 
@@ -169,7 +168,7 @@ class Grounds:
         well or be near it, and at least one word of the name.
         """
         undated = self._undated(name) if whole else _DATE.sub(" ", name)
-        proper = " ".join(word for word in undated.split() if not (word.islower()))
+        proper = " ".join(word for word in undated.split() if not word.islower())
         if proper:
             return self.has(proper)
         return not whole or any(self._has_word(word, noun=True) for word in words(name) if word not in _FILLERS)
