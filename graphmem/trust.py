@@ -31,6 +31,7 @@ SKIPPED = "skipped"
 TOOL_ROLES = frozenset({"tool", "function", "tool_result", "tool_output", "function_call_output", "ipython"})
 
 USER_ROLES = frozenset({"user", "human"})
+_ASSISTANT_ROLES = frozenset({"assistant", "ai"})
 USER, ASSISTANT = "User", "Assistant"
 """Names of speakers that only have a role."""
 
@@ -45,7 +46,7 @@ def speaker_of(episode: Episode) -> str | None:
 def is_assistant(episode: Episode) -> bool:
     """Return whether an assistant says an episode: by its role, or by that as its name."""
     said = {(name or "").strip().lower() for name in (episode.role, speaker_of(episode))}
-    return not said.isdisjoint(("assistant", "ai"))
+    return not said.isdisjoint(_ASSISTANT_ROLES)
 
 
 def trust_of(episode: Episode) -> Trust:
@@ -89,6 +90,6 @@ def is_suspicious(episode: Episode) -> bool:
     origin: Origin = "user"
     if stated == "external" or is_external(episode):
         origin = "external"
-    elif is_assistant(episode):
+    elif (episode.role or "").strip().lower() in _ASSISTANT_ROLES:  # a name that a user may choose says nothing
         origin = "assistant"
     return looks_like_injection(episode.searchable_text, origin)
