@@ -37,7 +37,7 @@ def locked(name: str) -> LiteralString:
 @cache
 def in_one(name: str) -> LiteralString:
     """Return the text of a query that returns all rows as one list, unordered: a record costs more than a row."""
-    return cast("LiteralString", "\n".join(("CALL () {", query(name), "}", "RETURN collect(row) AS row")))
+    return "\n".join(("CALL () {", query(name), "}", "RETURN collect(row) AS row"))
 
 
 @cache
