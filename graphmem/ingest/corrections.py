@@ -13,9 +13,9 @@ from datetime import datetime
 from functools import partial
 
 from graphmem.errors import InvalidInput, NotFound
-from graphmem.inference.premises import find_compatible, write_facts
+from graphmem.inference.premises import write_facts
 from graphmem.ingest.ends import find_ended, find_versions, with_folded
-from graphmem.ingest.fact_ledger import FactLedger, entity_names, episode_sources
+from graphmem.ingest.fact_ledger import FactLedger, entity_names, open_ledger
 from graphmem.models import (
     STATED_KINDS,
     Changes,
@@ -94,8 +94,7 @@ def _amended(
         gone = with_folded(backend, scope, [edge]) if is_retracted(changed) else {}
         ended = find_ended(backend, scope, gone)
         known = find_versions(backend, scope, ontology, (edge, *ended.values()))
-        load, compatible = partial(episode_sources, backend, scope), find_compatible(backend, scope, known)
-        ledger = FactLedger(known.values(), ontology, now, load, compatible)
+        ledger = open_ledger(backend, scope, ontology, known, now)
         ledger.change(changed)
         for edge_id in ended:
             ledger.reopen(edge_id, gone)

@@ -6,7 +6,9 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 
+from graphmem.inference.premises import find_compatible
 from graphmem.ingest.supersession import (
     Compatible,
     Source,
@@ -80,15 +82,15 @@ class FactLedger:
     known
         Versions that the new facts may affect: all with the same keys, and all with the same (source, relation) of
         single-valued relations. Inferred facts are ignored: they neither confirm nor contradict stated ones.
-    compatible
-        Facts of single-valued relations that don't end each other, because one implies the other
-        (`graphmem.inference.premises.find_compatible`).
     ontology
         Defines the single-valued relations.
     now
         Transaction time of this write.
     load
         Returns the episodes that state facts; called only where the times of telling decide.
+    compatible
+        Facts of single-valued relations that don't end each other, because one implies the other
+        (`graphmem.inference.premises.find_compatible`).
     """
 
     def __init__(
@@ -418,6 +420,14 @@ def teller_of(episode: Episode, *, own: bool) -> Teller | None:
     if speaker_of(episode) is None:
         return None
     return "subject" if own else "other"
+
+
+def open_ledger(
+    backend: GraphBackend, scope: Scope, ontology: Ontology, known: Mapping[str, Edge], now: datetime
+) -> FactLedger:
+    """Return a ledger of stored versions, given by id, that reads their episodes where these decide."""
+    load = partial(episode_sources, backend, scope)
+    return FactLedger(known.values(), ontology, now, load, find_compatible(backend, scope, known))
 
 
 def entity_names(backend: GraphBackend, scope: Scope, entity_ids: Collection[str]) -> dict[str, str]:

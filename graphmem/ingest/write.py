@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 
-from graphmem.inference.premises import find_compatible, write_facts
+from graphmem.inference.premises import write_facts
 from graphmem.ingest.corrections import EarlierExtraction
 from graphmem.ingest.entity_matching import Outdated, Prepared, SimilarEntities
-from graphmem.ingest.fact_ledger import End, FactLedger, TellerAbout, entity_names, episode_sources, teller_of
+from graphmem.ingest.fact_ledger import End, FactLedger, TellerAbout, entity_names, open_ledger, teller_of
 from graphmem.ingest.interpretation import ExtractedFact, InterpretedEpisode, clamped
 from graphmem.ingest.links import NoteLinks
 from graphmem.ingest.resolution import EntityMention, Resolver
@@ -187,9 +187,7 @@ class Writer:
         facts = [fact for fact in statements if isinstance(fact, _Fact)]
         stated = {(fact.edge.key, fact.edge.valid_from) for fact in facts}
         known = {edge.id: edge for edge in (*self._known(scope, statements, resolver), *earlier.known)}
-        load = partial(episode_sources, self._backend, scope)
-        compatible = find_compatible(self._backend, scope, known)
-        ledger = FactLedger(known.values(), self._ontology, now, load, compatible)
+        ledger = open_ledger(self._backend, scope, self._ontology, known, now)
         earlier.retract(ledger, stated)
         ledger.prepare(fact.edge for fact in facts)
         entered: dict[str, str] = {}
