@@ -125,9 +125,8 @@ class Diagnostics:
     def doctor(self, scope: Scope) -> list[Check]:
         """Check the store, the extractor and the queue of a scope."""
         checks = [Check(name=name, ok=ok, detail=detail) for name, ok, detail in self._backend.diagnose()]
-        has_extractor = self._extractor is not None
-        detail = self._extractor.name if self._extractor is not None else _NO_EXTRACTOR
-        checks.append(Check(name="extractor", ok=has_extractor, detail=detail))
+        detail = _NO_EXTRACTOR if self._extractor is None else self._extractor.name
+        checks.append(Check(name="extractor", ok=self._extractor is not None, detail=detail))
         checks += [Check(name=name, ok=True, detail=detail) for name, detail in self._features()]
         stats = self.stats(scope)
         detail = f"{stats.pending_episodes} waiting, {stats.failed_episodes} failed"

@@ -256,8 +256,8 @@ class _Stored:
         self._names: dict[str, set[str]] = {i: {e.canonical_name} for i, e in self._entities.items()}
         for alias in backend.find_aliases([scope], list(self._entities)):
             self._names[alias.entity_id].add(alias.alias)
-        self._words = {i: stems(" ".join(names)) for i, names in self._names.items()}
         self._words_of_names = {i: [*map(stems, names)] for i, names in self._names.items()}
+        self._words = {i: set[str]().union(*names) for i, names in self._words_of_names.items()}
         self._now = utc_now()
 
     def shown(self, edge: Edge) -> str:
