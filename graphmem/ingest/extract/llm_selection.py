@@ -164,8 +164,9 @@ class Grounds:
     def has_proper(self, name: str, *, whole: bool = False) -> bool:
         """Return whether the texts contain the capitalized words and the numbers of a name, apart from dates.
 
-        A date may follow from what is told: "three weeks from today". With `whole`, the texts have to contain a date as
-        well or be near it, and at least one word of the name.
+        A date is accepted without being in the texts, since a model may compute it from a phrase such as "three weeks
+        from today". With `whole`, a date must be in the texts or near the date of a turn, and at least one word of the
+        name must be in the texts.
         """
         undated = self._undated(name) if whole else _DATE.sub(" ", name)
         proper = " ".join(word for word in undated.split() if not word.islower())
