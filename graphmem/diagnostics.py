@@ -11,13 +11,13 @@ from typing import Literal
 
 from graphmem.ingest.failures import Failure
 from graphmem.ingest.queue import ExtractionQueue
-from graphmem.migrate.tokens import JOB, SHADOW
+from graphmem.migrate.states import JOB, SHADOW
 from graphmem.models import Episode, EpisodeQuery, Scope, utc_now
 from graphmem.protocols import Extractor, GraphBackend, VectorIndex
 from graphmem.results import Check, QueueError, QueueState, Stats, UpkeepState
 from graphmem.settings import Settings
 from graphmem.upkeep.eviction import DELETED
-from graphmem.upkeep.expiry import EXPIRED
+from graphmem.upkeep.forget import EXPIRED
 
 _log = logging.getLogger(__name__)
 

@@ -38,31 +38,36 @@ from graphmem.llm.providers import SECONDS
 from graphmem.models import Episode, EpisodeFilter, EpisodeQuery, Scope, utc_now
 from graphmem.ontology import Ontology
 from graphmem.protocols import Extractor, GraphBackend, Redactor, VectorIndex
-from graphmem.recall.embeddings import StoredEntityEmbeddings
 from graphmem.recall.options import SpreadingOptions
+from graphmem.recall.seeds import StoredEntityEmbeddings
 from graphmem.recall.service import RecallService
 from graphmem.recall.traces import RecallRecorder
 from graphmem.results import LoadReport
 from graphmem.search.rerank import CrossEncoder, Reranker
 from graphmem.search.service import GraphRAGService
 from graphmem.settings import Settings
-from graphmem.telemetry import Attributes, add_prices, current_tracer, in_span, load_providers, register_gauges, span
+from graphmem.telemetry import (
+    Attributes,
+    add_prices,
+    current_tracer,
+    in_span,
+    load_providers,
+    register_gauges,
+    span,
+    traced_backend,
+)
 from graphmem.text.english import english_pipeline
 from graphmem.text.names import phrase_finder
 from graphmem.text.redact import PatternRedactor
-from graphmem.traced_backend import traced_backend
 from graphmem.trust import is_suspicious
 from graphmem.upkeep.eviction import upkeep_jobs
-from graphmem.upkeep.expiry import expire, scopes_with_expired
-from graphmem.upkeep.forget import Forgotten
+from graphmem.upkeep.forget import Clean, DeferredScrub, Forgotten, expire, scopes_with_expired
 from graphmem.upkeep.schedule import UpkeepSchedule
-from graphmem.upkeep.scrub import Clean, DeferredScrub
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-    from graphmem.ingest.entity_matching import SimilarEntities
-    from graphmem.ingest.links import NoteLinks
+    from graphmem.ingest.entity_matching import NoteLinks, SimilarEntities
     from graphmem.llm.chat import ListQuestion
 
 _log = logging.getLogger(__name__)

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
     from graphmem.ingest.contradictions import Ask, ContradictionCheck, Pairs
-    from graphmem.ingest.entity_matching import SimilarEntities
-    from graphmem.ingest.links import NoteLinks
+    from graphmem.ingest.entity_matching import NoteLinks, SimilarEntities
     from graphmem.llm.chat import ListQuestion
 
 _log = logging.getLogger(__name__)
@@ -206,8 +205,7 @@ def similar_entities(
     if embedder is None or not (settings.resolve_similar or settings.note_linking):
         return None, None
     from graphmem.ingest.contradictions import llm_same
-    from graphmem.ingest.entity_matching import SimilarEntities
-    from graphmem.ingest.links import NoteLinks
+    from graphmem.ingest.entity_matching import NoteLinks, SimilarEntities
 
     @cache
     def judge() -> Ask:

@@ -1,4 +1,4 @@
-"""Temporary changes of the whole process: one BLAS thread, and a paused garbage collector.
+"""State of the process: one BLAS thread, a paused garbage collector, and values that are recreated after a fork.
 
 Threads of BLAS, by which numpy multiplies matrices, wait for each other by spinning. The products of a search are
 small: where cores are shared, waiting takes ten times as long as computing.
@@ -10,11 +10,13 @@ have grown by a quarter. In a load of triples this takes a quarter of the CPU ti
 from __future__ import annotations
 
 import gc
+import os
 import threading
+import weakref
 from collections.abc import Callable
 from contextlib import ContextDecorator
 from functools import cache
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 
 class _SharedChange(ContextDecorator):
@@ -78,3 +80,46 @@ gc_paused = _SharedChange(_pause_collector)
 
 Use it for batches of bounded size. A collector that was off before stays off.
 """
+
+
+T = TypeVar("T")
+
+
+class PerProcess(Generic[T]):
+    """Thread-safe value that is created on first use, once per process.
+
+    Parameters
+    ----------
+    make
+        Creates the value. Its exceptions reach the caller, and the next use calls it again.
+    """
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make = make
+        self.forget()
+        _LIVING.add(self)
+
+    def get(self) -> T:
+        """Return the value."""
+        if not self._made:
+            with self._lock:
+                if not self._made:
+                    self._made = [self._make()]
+        return self._made[0]
+
+    def forget(self) -> None:
+        """Drop the value and replace the lock, which a thread of the parent may have held during the fork."""
+        self._made: list[T] = []
+        self._lock = threading.Lock()
+
+
+_LIVING: weakref.WeakSet[PerProcess[Any]] = weakref.WeakSet()
+
+
+def _forget_all() -> None:
+    for value in list(_LIVING):
+        value.forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_all)

@@ -11,9 +11,8 @@ from graphmem.protocols import GraphBackend
 from graphmem_memory import matching
 from graphmem_memory.episodes import MemoryEpisodes
 from graphmem_memory.graph import MemoryCommunities, MemoryEdges, MemoryEntities, MemoryTraces, MemoryTraversal
-from graphmem_memory.index import MemoryIndex
 from graphmem_memory.tables import Store
-from graphmem_memory.upkeep import MemoryMerges, MemoryUpkeep
+from graphmem_memory.upkeep import MemoryIndex, MemoryMerges, MemoryUpkeep
 from graphmem_memory.writing import MemoryWrites
 
 T = TypeVar("T")

@@ -26,9 +26,8 @@ from graphmem.models import (
     Scope,
 )
 from graphmem.protocols import require_scope
-from graphmem_memory.index import put_entry, unindex
 from graphmem_memory.tables import AliasRow, MembershipRow, MemoryRole, MentionRow, Store, utc
-from graphmem_memory.upkeep import put_job_state
+from graphmem_memory.upkeep import put_entry, put_job_state, unindex
 
 
 class MemoryWrites(MemoryRole):

@@ -13,13 +13,11 @@ from graphmem_neo4j.browser import Neo4jBrowser
 from graphmem_neo4j.communities import Neo4jCommunities
 from graphmem_neo4j.connection import Database, Transaction
 from graphmem_neo4j.diagnostics import Neo4jCounts, Neo4jDiagnostics
-from graphmem_neo4j.driver_errors import translated
-from graphmem_neo4j.edges import Neo4jEdges, Neo4jTraversal
-from graphmem_neo4j.entities import Neo4jEntities
 from graphmem_neo4j.episodes import Neo4jEpisodes
-from graphmem_neo4j.index import Neo4jIndex
+from graphmem_neo4j.graph import Neo4jEdges, Neo4jEntities, Neo4jTraversal
+from graphmem_neo4j.server import translated
 from graphmem_neo4j.traces import Neo4jTraces
-from graphmem_neo4j.upkeep import Neo4jMerges, Neo4jUpkeep
+from graphmem_neo4j.upkeep import Neo4jIndex, Neo4jMerges, Neo4jUpkeep
 from graphmem_neo4j.vectors import Neo4jVectorIndex
 from graphmem_neo4j.writing import Neo4jWrites
 

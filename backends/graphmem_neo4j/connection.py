@@ -25,10 +25,9 @@ from neo4j.exceptions import ClientError, ConstraintError, DriverError, Neo4jErr
 from graphmem.errors import BackendUnavailable, StoreMoved
 from graphmem.models import Move, Scope, mark_of
 from graphmem_cypher import collected, in_one, locked, query
-from graphmem_neo4j.driver_errors import translated
 from graphmem_neo4j.rows import moment
 from graphmem_neo4j.schema import migrate
-from graphmem_neo4j.server import ServerAddress
+from graphmem_neo4j.server import ServerAddress, translated
 
 T = TypeVar("T")
 Rows = list[Any]

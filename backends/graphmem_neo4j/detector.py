@@ -24,7 +24,7 @@ from graphmem.protocols import CommunityDetector
 from graphmem_cypher import query
 from graphmem_neo4j.connection import Database
 from graphmem_neo4j.diagnostics import Neo4jCounts
-from graphmem_neo4j.driver_errors import translated
+from graphmem_neo4j.server import translated
 
 _log = logging.getLogger(__name__)
 

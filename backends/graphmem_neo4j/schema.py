@@ -13,8 +13,8 @@ from neo4j.exceptions import ClientError
 from graphmem.errors import BackendUnavailable, SchemaTooNew
 from graphmem.models import split_attachments
 from graphmem_cypher import migrations, query
-from graphmem_neo4j.driver_errors import PAST_CLIENT_LIMIT, PAST_SERVER_LIMIT
 from graphmem_neo4j.rows import metadata_entries
+from graphmem_neo4j.server import PAST_CLIENT_LIMIT, PAST_SERVER_LIMIT
 
 _DONE_BY_ANOTHER = (
     "Neo.ClientError.Schema.EquivalentSchemaRuleAlreadyExists",

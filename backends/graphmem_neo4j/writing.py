@@ -29,7 +29,6 @@ from graphmem.protocols import require_scope
 from graphmem_neo4j.communities import CommunityPlan
 from graphmem_neo4j.connection import Neo4jRole, Transaction
 from graphmem_neo4j.existing import ExistingFact, ExistingRows, Name, existing_of, query_existing, read_named
-from graphmem_neo4j.index import IndexPlan
 from graphmem_neo4j.rows import (
     ENTITY_STANDS_FOR,
     TYPE_NAMES,
@@ -44,7 +43,7 @@ from graphmem_neo4j.rows import (
     type_labels,
 )
 from graphmem_neo4j.traces import TracePlan
-from graphmem_neo4j.upkeep import MergePlan, put_job_states
+from graphmem_neo4j.upkeep import IndexPlan, MergePlan, put_job_states
 
 
 class Neo4jWrites(Neo4jRole):

@@ -10,15 +10,13 @@ from graphmem.models import Move, Scope, StoreStats, mark_of
 from graphmem.protocols import GraphBackend
 from graphmem_sqlite.communities import SQLiteCommunities
 from graphmem_sqlite.connection import translated
-from graphmem_sqlite.edges import SQLiteEdges
+from graphmem_sqlite.edges import SQLiteEdges, SQLiteTraversal
 from graphmem_sqlite.entities import SQLiteEntities
 from graphmem_sqlite.episodes import SQLiteEpisodes
-from graphmem_sqlite.index import SQLiteIndex
+from graphmem_sqlite.file import schema_number
 from graphmem_sqlite.rows import micros, moment, scope_keys
-from graphmem_sqlite.schema import schema_number
 from graphmem_sqlite.traces import SQLiteTraces
-from graphmem_sqlite.traversal import SQLiteTraversal
-from graphmem_sqlite.upkeep import SQLiteMerges, SQLiteUpkeep
+from graphmem_sqlite.upkeep import SQLiteIndex, SQLiteMerges, SQLiteUpkeep
 from graphmem_sqlite.writing import SQLiteWrites
 
 T = TypeVar("T")

@@ -24,17 +24,19 @@ from graphmem.errors import (
 from graphmem_sqlite.file import (
     FileKey,
     StoreFile,
+    WriterLock,
     create_private,
     file_key,
     has_log,
     hold,
     log_path,
+    migrate,
     release,
+    require_known_schema,
+    set_application_id,
     too_many_files,
 )
-from graphmem_sqlite.lock import WriterLock
 from graphmem_sqlite.rows import stored_metadata_matches
-from graphmem_sqlite.schema import migrate, require_known_schema, set_application_id
 
 _PRAGMAS = (
     "PRAGMA foreign_keys = ON",

@@ -1,14 +1,88 @@
-"""The file of a store: its path, and checks of its bytes that leave a foreign file untouched."""
+"""The file of a store: path, checks that leave a foreign file untouched, the lock of writers, and the schema."""
 
 from __future__ import annotations
 
 import os
+import sqlite3
+import time
+from collections import deque
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
-from threading import Lock
+from threading import Lock, get_ident
 
-from graphmem.errors import BackendUnavailable, InvalidInput, NotADatabase
+from graphmem.errors import BackendUnavailable, InvalidInput, NotADatabase, SchemaTooNew, StoreReadOnly
+from graphmem.protocols import in_background
+
+_MAX_CALLERS_FIRST = 20  # callers that go before a waiting background thread
+
+
+class WriterLock:
+    """Reentrant lock that waiting threads get in order of arrival, those of callers before those of background work.
+
+    A `threading.RLock` goes to whoever runs when it is released: a thread that writes in a loop takes it again before a
+    waiting one wakes up. Background work isn't starved: after some callers it gets the lock.
+    """
+
+    def __init__(self) -> None:
+        self._guard = Lock()
+        self._taken = False
+        self._holder: int | None = None
+        self._depth = 0
+        self._callers: deque[Lock] = deque()
+        self._background: deque[Lock] = deque()
+        self._callers_first = 0
+
+    @property
+    def waiting(self) -> int:
+        """Number of threads that wait."""
+        return len(self._callers) + len(self._background)
+
+    def __enter__(self) -> None:
+        if self._holder != get_ident():
+            self._wait()
+            self._holder = get_ident()
+        self._depth += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._depth -= 1
+        if not self._depth:
+            self._holder = None
+            with self._guard:
+                self._pass_on()
+
+    def _wait(self) -> None:
+        queue = self._background if in_background() else self._callers
+        with self._guard:
+            if not self._taken:
+                self._taken = True
+                return
+            turn = Lock()
+            turn.acquire()
+            queue.append(turn)
+        try:
+            turn.acquire()  # released by the thread that had the lock before
+        except BaseException:  # the main thread was interrupted
+            with self._guard:
+                if turn in queue:
+                    queue.remove(turn)
+                else:
+                    self._pass_on()
+            raise
+
+    def _pass_on(self) -> None:
+        """Give the lock to the next thread."""
+        caller_first = bool(self._callers and self._background) and self._callers_first < _MAX_CALLERS_FIRST
+        self._callers_first = self._callers_first + 1 if caller_first else 0
+        queue = self._callers if caller_first or not self._background else self._background
+        if queue:
+            queue.popleft().release()
+        else:
+            self._taken = False
+
 
 APPLICATION_ID = 0x67724D65
 """Marks files of graphmem ("grMe") in the header of the database (SQLite file format, section 1.3.11)."""
@@ -231,3 +305,103 @@ def release(key: FileKey) -> None:
             _held[key] = (descriptor, users - 1)
         else:
             os.close(descriptor)
+
+
+_RECORDS = """
+CREATE TABLE IF NOT EXISTS schema_migrations (
+    number INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at INTEGER NOT NULL
+)
+"""
+_HAS_RECORDS = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'schema_migrations'"
+_NUMBER = "SELECT coalesce(max(number), 0) FROM schema_migrations"
+_RECORD = "INSERT INTO schema_migrations (number, name, applied_at) VALUES (?, ?, ?)"
+_TABLES = "SELECT count(*) FROM sqlite_master"
+_APPLICATION_ID = "PRAGMA application_id"
+_SET_APPLICATION_ID = f"PRAGMA application_id = {APPLICATION_ID}"
+
+
+@cache
+def migrations() -> dict[int, tuple[str, tuple[str, ...]]]:
+    """Return number → (name, statements) of the migrations of this version."""
+    found: dict[int, tuple[str, tuple[str, ...]]] = {}
+    for file in files("graphmem_sqlite").joinpath("migrations").iterdir():
+        number, _, name = file.name.removesuffix(".sql").partition("_")
+        if file.name.endswith(".sql"):
+            found[int(number)] = (name, tuple(_statements(file.read_text(encoding="utf-8"))))
+    return dict(sorted(found.items()))
+
+
+def _statements(script: str) -> Iterator[str]:
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement.strip()
+            statement = ""
+
+
+def schema_number(connection: sqlite3.Connection) -> int:
+    """Return the number of the last migration applied to a file; 0 for a new file."""
+    if not connection.execute(_HAS_RECORDS).fetchone()[0]:
+        return 0
+    return connection.execute(_NUMBER).fetchone()[0]
+
+
+def set_application_id(connection: sqlite3.Connection) -> None:
+    """Mark a file without a schema as a store of graphmem, before anything else is written.
+
+    Whether the file is new is read through SQLite, not from its bytes: if a process was killed while it set the mark,
+    SQLite rolls the mark back when the file is opened again.
+    """
+    if connection.execute(_APPLICATION_ID).fetchone()[0] == APPLICATION_ID:
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        if not connection.execute(_TABLES).fetchone()[0]:
+            connection.execute(_SET_APPLICATION_ID)
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def require_known_schema(connection: sqlite3.Connection, place: str, *, writable: bool) -> None:
+    """Check that this version supports the schema of a file.
+
+    Raises
+    ------
+    SchemaTooNew
+        If a newer version wrote the file.
+    StoreReadOnly
+        If the file needs a migration and can't be written.
+    """
+    number, newest = schema_number(connection), max(migrations())
+    if number > newest:
+        raise SchemaTooNew(
+            f"{place}: has schema {number}, this graphmem knows up to {newest}; upgrade with pip install -U graphmem"
+        )
+    if number < newest and not writable:
+        raise StoreReadOnly(
+            f"{place}: has schema {number} and must be brought to {newest}, but can't be written; "
+            "check the rights of file and folder"
+        )
+
+
+def migrate(connection: sqlite3.Connection) -> None:
+    """Migrate a file to the newest schema. Processes may do so concurrently: one migrates, the others wait for it."""
+    for number, (name, statements) in migrations().items():
+        if schema_number(connection) >= number:
+            continue
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            if schema_number(connection) < number:
+                for statement in statements:
+                    connection.execute(statement)
+                connection.execute(_RECORDS)
+                connection.execute(_RECORD, (number, name, time.time_ns() // 1000))
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise

@@ -12,8 +12,19 @@ from datetime import datetime, timedelta
 from graphmem.communities.assignment import JOB as ASSIGNMENT
 from graphmem.communities.detection import chunk_of, detected_by_store, partition_of
 from graphmem.communities.graph import CommunityFacts, read_facts
-from graphmem.communities.matching import Before, match_levels
-from graphmem.communities.planning import REFUSED, TICK, Plan, Planner, Redact, Row, described_by, materials, refused
+from graphmem.communities.planning import (
+    REFUSED,
+    TICK,
+    Before,
+    Plan,
+    Planner,
+    Redact,
+    Row,
+    described_by,
+    match_levels,
+    materials,
+    refused,
+)
 from graphmem.communities.results import Refreshed, State, read_present, read_state
 from graphmem.communities.summaries import AT_ONCE, Description, Material, Summaries
 from graphmem.errors import ExtractionFailed, InvalidInput

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from graphmem.errors import ExtractionFailed
 from graphmem.llm.chat import Chat, as_data
 from graphmem.text import counted
-from graphmem.text.normalize import clean
-from graphmem.text.words import stems
+from graphmem.text.normalize import clean, stems
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel

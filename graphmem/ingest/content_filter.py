@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from graphmem.messages import NO_TEXT
 from graphmem.models import Episode
-from graphmem.text.words import WORD
+from graphmem.text.normalize import WORD
 from graphmem.trust import INJECTION_FLAG, TOOL_ROLES, trust_of
 
 SYSTEM_ROLES = frozenset({"system", "developer"})

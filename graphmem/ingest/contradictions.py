@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING
 
-from graphmem.ingest.interpretation import ExtractedFact, InterpretedEpisode
+from graphmem.ingest.resolution import ExtractedFact, InterpretedEpisode
 from graphmem.llm.chat import ListQuestion
 from graphmem.llm.structured import array_of, object_of
 from graphmem.models import STATED_KINDS, Certainty, Edge, EdgeQuery, Episode, Scope
 from graphmem.protocols import GraphBackend
-from graphmem.text.words import stems
+from graphmem.text.normalize import stems
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel

@@ -1,4 +1,4 @@
-"""Entity matching of new names by embedding similarity (spec: ingestion, resolve, step c).
+"""Entity matching of new names by embedding similarity (spec: ingestion, resolve, step c), and note linking.
 
 Embedding and comparing the new names of a batch, and asking an LLM about doubtful pairs, happen before the write
 transaction, so that no lock is held during model calls. Inside the transaction, under the lock on the names, only
@@ -24,14 +24,27 @@ import numpy as np
 
 from graphmem.embed import Embedder
 from graphmem.errors import BackendUnavailable, StoreReadOnly
+from graphmem.index.codec import unpacked
 from graphmem.index.copies import MEMORY, GrowingArray
 from graphmem.index.entity_vectors import EntityVectors, Vectors, entity_entry, waiting_entry
+from graphmem.inference.premises import write_facts
 from graphmem.ingest.resolution import EntityMatcher, EntityMention
-from graphmem.models import Changes, Entity, EntityQuery, IndexEntry, MergeMethod, Scope
+from graphmem.models import (
+    Changes,
+    Edge,
+    EdgeQuery,
+    EdgeType,
+    Entity,
+    EntityQuery,
+    IndexEntry,
+    MergeMethod,
+    Scope,
+    utc_now,
+)
 from graphmem.process import one_blas_thread
 from graphmem.protocols import GraphBackend
-from graphmem.text.name_rules import is_same_spelling, may_be_same, numbers_differ, obstacle, short_forms, spellings
-from graphmem.text.words import split_words
+from graphmem.text.names import is_same_spelling, may_be_same, numbers_differ, obstacle, short_forms, spellings
+from graphmem.text.normalize import fact_text, split_words
 
 _log = logging.getLogger(__name__)
 
@@ -438,3 +451,89 @@ def _described(mention: EntityMention) -> str:
 
 def _text(name: str, summary: str) -> str:
     return f"{name}: {summary}" if summary else name
+
+
+_MOST = 10
+_AT_LEAST = 0.85
+_SECONDS = 5.0
+_AT_ONCE = 100
+_RELATION = "similar_to"
+
+
+class NoteLinks:
+    """Linker of new entities to at most ten known ones of their type with a cosine of 0.85 or more.
+
+    Parameters
+    ----------
+    backend
+        The store.
+    vectors
+        Vectors of its entities.
+    seconds
+        Time limit per batch; the rest of the batch stays without links.
+    """
+
+    def __init__(self, backend: GraphBackend, vectors: EntityVectors, *, seconds: float = _SECONDS) -> None:
+        self._backend = backend
+        self._vectors = vectors
+        self._seconds = seconds
+
+    def link(self, scope: Scope, entity_ids: Sequence[str]) -> int:
+        """Link the new entities of a write; return the number of facts created. Failures are logged."""
+        deadline = time.monotonic() + self._seconds
+        made = 0
+        try:
+            for start in range(0, len(entity_ids), _AT_ONCE):
+                if time.monotonic() >= deadline:
+                    _log.warning(
+                        "scope %s: time limit reached, %d new entities are not linked", scope, len(entity_ids) - start
+                    )
+                    break
+                made += self._link(scope, entity_ids[start : start + _AT_ONCE])
+        except BackendUnavailable:
+            raise
+        except Exception as error:  # noqa: BLE001 - links are optional: the write is already committed
+            _log.warning("scope %s: new entities are not linked: %s", scope, error)
+        return made
+
+    def _link(self, scope: Scope, entity_ids: Sequence[str]) -> int:
+        found = self._backend.get_entities([scope], entity_ids)
+        vectors = {
+            entry.key: unpacked(entry, len(entry.vectors) // 2)[0]
+            for entry in self._backend.find_index(scope, "entity", entity_ids)
+            if entry.vectors
+        }
+        new = [found[i] for i in entity_ids if i in found and i in vectors]
+        questions = [(entity.entity_type, vectors[entity.id]) for entity in new]
+        hits = self._vectors.nearest(scope, questions, _AT_LEAST, limit=_MOST + 1)
+        pairs: dict[tuple[str, str], float] = {}
+        for entity, near in zip(new, hits, strict=True):
+            for score, other in [hit for hit in near if hit[1] != entity.id][:_MOST]:
+                if (other, entity.id) not in pairs:
+                    pairs[entity.id, other] = score
+        return self._backend.atomic(lambda: self._write(scope, pairs)) if pairs else 0
+
+    def _write(self, scope: Scope, pairs: dict[tuple[str, str], float]) -> int:
+        entities = self._backend.get_entities([scope], list({i for pair in pairs for i in pair}))
+        keys = tuple((a, b, _RELATION, EdgeType.SEMANTIC) for pair in pairs for a, b in (pair, pair[::-1]))
+        known = {(e.source_id, e.target_id) for e in self._backend.all_edges([scope], EdgeQuery(keys=keys))}
+        edges = tuple(
+            _edge(scope, entities[a], entities[b], score)
+            for (a, b), score in pairs.items()
+            if a in entities and b in entities and (a, b) not in known and (b, a) not in known
+        )
+        write_facts(self._backend, scope, Changes(edges=edges))
+        return len(edges)
+
+
+def _edge(scope: Scope, one: Entity, other: Entity, score: float) -> Edge:
+    return Edge(
+        scope=scope,
+        source_id=one.id,
+        target_id=other.id,
+        relation=_RELATION,
+        fact=fact_text(f"{one.name} similar to {other.name}"),
+        confidence=max(0.0, min(1.0, score)),
+        valid_from=max(one.first_seen_at, other.first_seen_at),
+        recorded_at=utc_now(),
+    )

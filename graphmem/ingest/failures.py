@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Self
 
-from graphmem.llm.errors import FailureKind
+from graphmem.llm.providers import FailureKind
 from graphmem.models import Changes, Episode, EpisodeQuery, EpisodeState, ProcessingResult, Scope
 from graphmem.models.base import START_OF_TIME
 from graphmem.protocols import GraphBackend

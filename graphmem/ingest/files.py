@@ -13,9 +13,21 @@ from zoneinfo import ZoneInfo
 
 from graphmem.errors import InvalidInput
 from graphmem.ingest.bulk import OnProgress, Progress
-from graphmem.ingest.formats.archive import File, is_archive, members, require_bearable, size_of
 from graphmem.ingest.formats.sniff import SUFFIXES, guess_format, named
-from graphmem.ingest.formats.source import DATE_ORDERS, FORMATS, DateOrder, Format, Refused, Report, Source
+from graphmem.ingest.formats.source import (
+    DATE_ORDERS,
+    FORMATS,
+    DateOrder,
+    File,
+    Format,
+    Refused,
+    Report,
+    Source,
+    is_archive,
+    members,
+    require_bearable,
+    size_of,
+)
 from graphmem.ingest.readers import head_of, open_source, read_items, read_triples
 from graphmem.inputs import ItemLike, TripleLike
 from graphmem.ontology import SHORT_NAMES

@@ -22,15 +22,14 @@ from pathlib import Path
 
 from graphmem.errors import Conflict, ExtractionFailed, ExtractorMisconfigured, InvalidInput
 from graphmem.ingest.contradictions import ContradictionCheck
-from graphmem.ingest.entity_matching import SimilarEntities
+from graphmem.ingest.entity_matching import NoteLinks, SimilarEntities
 from graphmem.ingest.failures import Pause, RetryRule, pause_message, requeue, requeued, without_delay
-from graphmem.ingest.interpretation import InterpretedEpisode, read_extraction
-from graphmem.ingest.links import NoteLinks
 from graphmem.ingest.namesakes import tell_apart
 from graphmem.ingest.pool import ExtractionPool, ScopeRotation
 from graphmem.ingest.requests import build_requests
+from graphmem.ingest.resolution import InterpretedEpisode, read_extraction
 from graphmem.ingest.write import Writer, Written
-from graphmem.llm.errors import kind_of
+from graphmem.llm.providers import kind_of
 from graphmem.models import Changes, Episode, EpisodeQuery, EpisodeState, ProcessingResult, Scope, new_id, utc_now
 from graphmem.ontology import Ontology
 from graphmem.protocols import (

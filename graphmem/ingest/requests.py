@@ -11,8 +11,7 @@ from math import log1p
 from graphmem.models import STATED_KINDS, Edge, EdgeQuery, Entity, EntityHit, Episode, EpisodeQuery, Scope
 from graphmem.ontology import Ontology
 from graphmem.protocols import ExtractionRequest, GraphBackend, Known, KnownFact, KnownName
-from graphmem.text.normalize import canonical
-from graphmem.text.words import query_phrases, query_words, split_words, stems
+from graphmem.text.normalize import canonical, query_phrases, query_words, split_words, stems
 from graphmem.trust import USER, speaker_of
 
 _USER_ROLES = (None, "user", "human")

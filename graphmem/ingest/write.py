@@ -11,11 +11,9 @@ from functools import partial
 
 from graphmem.inference.premises import write_facts
 from graphmem.ingest.corrections import EarlierExtraction
-from graphmem.ingest.entity_matching import Outdated, Prepared, SimilarEntities
+from graphmem.ingest.entity_matching import NoteLinks, Outdated, Prepared, SimilarEntities
 from graphmem.ingest.fact_ledger import End, FactLedger, TellerAbout, entity_names, open_ledger, teller_of
-from graphmem.ingest.interpretation import ExtractedFact, InterpretedEpisode, clamped
-from graphmem.ingest.links import NoteLinks
-from graphmem.ingest.resolution import EntityMention, Resolver
+from graphmem.ingest.resolution import EntityMention, ExtractedFact, InterpretedEpisode, Resolver, clamped
 from graphmem.ingest.supersession import Teller
 from graphmem.models import (
     Changes,

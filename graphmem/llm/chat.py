@@ -14,8 +14,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from graphmem.errors import ExtractionFailed, MissingExtra
-from graphmem.llm.errors import reason_for, secrets_of
-from graphmem.llm.providers import open_model, seconds_for
+from graphmem.llm.providers import open_model, reason_for, seconds_for, secrets_of
 from graphmem.llm.structured import StructuredModel, invoke, last_object, name_of, on_timeout, without_thoughts
 
 if TYPE_CHECKING:

@@ -13,8 +13,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from graphmem.errors import ExtractionFailed
-from graphmem.llm.errors import is_timeout, reason_for, rejects_the_format, secrets_of
-from graphmem.llm.providers import open_model, provider_name, schema_options
+from graphmem.llm.providers import (
+    is_timeout,
+    open_model,
+    provider_name,
+    reason_for,
+    rejects_the_format,
+    schema_options,
+    secrets_of,
+)
 from graphmem.telemetry import Attributes, count, count_tokens, span
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from graphmem.inputs import to_as_of, to_limit, to_scopes
 from graphmem.memory.base import ScopedMemory, Scopes, Time, in_thread
 from graphmem.models import AsOf, CommunityAlgorithm, EntityQuery, EpisodeQuery, Merge, MergeQuery, RecallQuery, Scope
 from graphmem.protocols import Explorer
-from graphmem.recall.history import count_entities
 from graphmem.recall.options import RecallOptions
+from graphmem.recall.recall import count_entities
 from graphmem.results import Check, EntityCounts, LoadReport, QueueError, Trace
 from graphmem.search.evaluation import KS, Evaluation, QuestionLike, evaluate
 from graphmem.search.fact_evaluation import FactEvaluation, KeyLine, compare_facts, read_key
@@ -26,9 +26,8 @@ from graphmem.upkeep.eviction import Evicted, decay, decay_rule, evict, eviction
 from graphmem.upkeep.export import Exported, OnRows, Source, Target, export
 from graphmem.upkeep.forget import Forgotten, clear
 from graphmem.upkeep.importing import Imported, ImportOptions, import_rows
-from graphmem.upkeep.lookup import entity_called
 from graphmem.upkeep.merge import merge_entities
-from graphmem.upkeep.scope_rows import checksum
+from graphmem.upkeep.scope_rows import checksum, entity_called
 from graphmem.upkeep.unmerge import Unmerged, unmerge
 from graphmem.worker import Worker, WorkerState
 

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from graphmem.errors import InvalidInput
 from graphmem.models import Episode, Scalar
-from graphmem.models.filters import ORDERS
+from graphmem.models.queries import ORDERS
 
 Namespace = tuple[str, ...]
 

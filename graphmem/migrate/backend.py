@@ -11,8 +11,7 @@ from typing import Any, TypeVar, cast
 
 from graphmem.errors import StoreMoved
 from graphmem.migrate.follower import Batch, Call, Follower
-from graphmem.migrate.states import Open, Route, Routes, open_existing
-from graphmem.migrate.tokens import next_token
+from graphmem.migrate.states import Open, Route, Routes, next_token, open_existing
 from graphmem.migrate.verify import Read
 from graphmem.models import Changes, Episode, Scope
 from graphmem.protocols import GraphBackend
@@ -66,7 +65,7 @@ class _Local(threading.local):
 class DualWriteBackend:
     """A primary with a secondary that gets the same changes; outside of a migration it only passes calls on.
 
-    Each transaction of the primary also stores a new token in the scopes that it changes (`graphmem.migrate.tokens`).
+    Each transaction of the primary also stores a new token in the scopes that it changes (`graphmem.migrate.states`).
     The changes then go to the secondary in the background (`Follower`): callers neither wait for it nor see its errors.
     A write that the store refuses because of another mark is repeated on the store that has taken over.
     See `following_backend` for the parameters.

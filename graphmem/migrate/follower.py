@@ -13,7 +13,7 @@ from typing import Any, Literal
 from graphmem.background import BackgroundJob
 from graphmem.errors import Conflict, InvalidInput, StoreMoved
 from graphmem.migrate.copy import repair
-from graphmem.migrate.tokens import is_equal, is_usable, put_token, scrub, token_of
+from graphmem.migrate.states import is_equal, is_usable, put_token, scrub, token_of
 from graphmem.migrate.verify import Read, compare
 from graphmem.models import Move, Scope
 from graphmem.protocols import GraphBackend

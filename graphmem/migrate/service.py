@@ -11,7 +11,9 @@ from graphmem.errors import Conflict, InvalidInput
 from graphmem.migrate.copy import OnRows, Rate, repair
 from graphmem.migrate.states import (
     GOALS,
+    JOB,
     PHASES,
+    SHADOW,
     SOURCE_SERVES,
     SOURCE_STATES,
     STEPS,
@@ -19,10 +21,13 @@ from graphmem.migrate.states import (
     Open,
     Phase,
     Step,
+    is_equal,
+    is_usable,
     open_existing,
     plain_url,
+    scrub,
+    token_of,
 )
-from graphmem.migrate.tokens import JOB, SHADOW, is_equal, is_usable, scrub, token_of
 from graphmem.migrate.verify import differences_of
 from graphmem.models import Model, Move, Scope, new_id, utc_now
 from graphmem.protocols import GraphBackend

@@ -4,11 +4,12 @@ All models are frozen. Times are timezone-aware UTC; a naive datetime is an erro
 Models validate input at the API boundary; hot read paths use the arrays of `Subgraph`.
 """
 
-from graphmem.models.attachments import ATTACHMENTS, Attachment, split_attachments, with_attachments
 from graphmem.models.base import (
+    ATTACHMENTS,
     MAX_FACT_BYTES,
     MAX_NAME_BYTES,
     MAX_RELATION_BYTES,
+    Attachment,
     Confidence,
     Model,
     Properties,
@@ -16,7 +17,9 @@ from graphmem.models.base import (
     Text,
     UTCDateTime,
     new_id,
+    split_attachments,
     utc_now,
+    with_attachments,
 )
 from graphmem.models.changes import (
     FORGETTING,
@@ -50,7 +53,6 @@ from graphmem.models.communities import (
     propagation_tries,
     text_is_of,
 )
-from graphmem.models.filters import EpisodeFilter, filter_matches, metadata_matches
 from graphmem.models.index import (
     IndexCursor,
     IndexEntry,
@@ -68,6 +70,7 @@ from graphmem.models.queries import (
     EdgeQuery,
     EntityHit,
     EntityQuery,
+    EpisodeFilter,
     EpisodeQuery,
     EpisodeState,
     ExpandLimits,
@@ -79,6 +82,8 @@ from graphmem.models.queries import (
     SubgraphEdge,
     TimeAxis,
     Versions,
+    filter_matches,
+    metadata_matches,
 )
 from graphmem.models.rows import (
     INFERRED_BY,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from graphmem.models.attachments import split_attachments
+from graphmem.models.base import split_attachments
 from graphmem.models.communities import Community
 from graphmem.models.rows import Edge, EdgeEnd, EdgeType, Entity, Episode, Scope
 

@@ -12,16 +12,18 @@ from urllib.parse import quote, unquote
 from pydantic import Field, model_validator
 
 from graphmem.errors import InvalidInput
-from graphmem.models.attachments import ATTACHMENTS, Attachment, split_attachments
 from graphmem.models.base import (
+    ATTACHMENTS,
     MAX_FACT_BYTES,
     MAX_RELATION_BYTES,
+    Attachment,
     Confidence,
     Model,
     Properties,
     Text,
     UTCDateTime,
     new_id,
+    split_attachments,
     utc_now,
 )
 

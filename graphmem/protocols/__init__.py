@@ -30,7 +30,6 @@ from graphmem.protocols.backend import (
     split_words,
     word_scores,
 )
-from graphmem.protocols.checks import require_no_cursor, require_scope
 from graphmem.protocols.extraction import (
     ExtractedEdge,
     ExtractedEnding,
@@ -56,6 +55,8 @@ from graphmem.protocols.stores import (
     RecallStore,
     Traversal,
     UpkeepStore,
+    require_no_cursor,
+    require_scope,
 )
 from graphmem.protocols.vectors import VectorHit, VectorIndex, VectorRows, VectorState
 

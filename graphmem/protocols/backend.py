@@ -53,7 +53,7 @@ from graphmem.protocols.stores import (
     UpkeepStore,
 )
 from graphmem.protocols.vectors import VectorIndex
-from graphmem.text.words import unaccented
+from graphmem.text.normalize import unaccented
 
 MAX_WORD = 64
 """Significant characters of a word; some engines split longer words."""

@@ -18,7 +18,7 @@ from graphmem.recall.scoring import Floats
 from graphmem.recall.subgraph import past_factor, without_another_value
 from graphmem.results import ScoreParts
 from graphmem.telemetry import in_span
-from graphmem.text.words import query_words
+from graphmem.text.normalize import query_words
 
 EVIDENCE = 4.0
 """Score that the best episode adds to a fact of confidence 1, before the words that they share with the question."""

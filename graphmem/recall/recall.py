@@ -1,8 +1,9 @@
-"""Fact recall for a question: seeds, expansion, strategy, scoring (spec: recall)."""
+"""Fact recall for a question: seeds, expansion, strategy, scoring (spec: recall); and the history of facts."""
 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,37 +12,43 @@ from typing import Any
 import numpy as np
 
 from graphmem.models import (
+    AsOf,
     Edge,
     EdgeKey,
+    EdgeQuery,
     EdgeType,
     Entity,
     EpisodeQuery,
     ExpandLimits,
     Scope,
     Subgraph,
+    TimeAxis,
+    is_retracted,
 )
 from graphmem.ontology import Ontology
 from graphmem.protocols import GraphBackend
 from graphmem.recall import scoring, strategies
-from graphmem.recall.embeddings import EntityEmbeddings, entity_vectors, query_cosines
 from graphmem.recall.evidence import Evidence, StatedFacts, stated_facts
 from graphmem.recall.options import RecallOptions
 from graphmem.recall.routing import HeuristicRouter, plan
 from graphmem.recall.scoring import Floats, Positions, Walk
-from graphmem.recall.seeds import find_seeds
-from graphmem.recall.sources import Sources, sources_of, unexpired, with_trust
+from graphmem.recall.seeds import EntityEmbeddings, entity_vectors, find_seeds, query_cosines
 from graphmem.recall.subgraph import (
+    Sources,
     not_expired,
+    sources_of,
     stated_in,
+    unexpired,
     with_ended,
     with_facts_of_hubs,
     with_only,
     with_past,
+    with_trust,
     with_unknown_beginnings,
 )
-from graphmem.results import Fact, RecallResult, ScoreParts, Seed, Strategy
+from graphmem.results import Diff, EntityCounts, Fact, RecallResult, ScoreParts, Seed, Strategy
 from graphmem.telemetry import in_span, timed
-from graphmem.text.words import query_words
+from graphmem.text.normalize import query_words
 from graphmem.trust import LEVELS
 
 INFERRED = 0.5
@@ -383,3 +390,80 @@ def to_facts(
     if now is not None:
         facts = unexpired(backend, scopes, facts, sources, now)
     return with_trust(facts, sources)
+
+
+_COUNTED_AT_ONCE = 500  # entities per batch
+
+
+def history(
+    backend: GraphBackend,
+    scopes: Sequence[Scope],
+    source_ids: Sequence[str],
+    *,
+    relation: str | None,
+    text: str | None,
+    as_of: AsOf | None,
+    limit: int,
+    now: datetime,
+) -> tuple[Fact, ...]:
+    """Return the versions of an entity's facts, newest first, without those whose sources have expired by now.
+
+    With `as_of`, return the versions recorded by `known` that had started by `valid`, without ends that were
+    recorded later.
+    """
+    query = EdgeQuery(
+        source_ids=tuple(source_ids),
+        relations=None if relation is None else (relation,),
+        text=text,
+        versions="all",
+    )
+    if as_of is None:
+        return to_facts(backend, scopes, backend.find_edges(scopes, query, limit=limit, newest_first=True), now)
+    edges = [
+        e for e in backend.all_edges(scopes, query) if e.recorded_at <= as_of.known and e.valid_from <= as_of.valid
+    ]
+    edges.sort(key=lambda e: (e.valid_from, e.recorded_at, e.id), reverse=True)
+    return to_facts(backend, scopes, [e.as_known(as_of.known) for e in edges[:limit]], now)
+
+
+def diff(
+    backend: GraphBackend, scopes: Sequence[Scope], start: datetime, end: datetime, *, limit: int, now: datetime
+) -> Diff:
+    """Return the facts that began, ended or were recorded in ``(start, end]``, without those that have expired by now.
+
+    Retracted facts (never true) are listed neither as begun nor as ended.
+    """
+
+    def within(axis: TimeAxis) -> list[Edge]:
+        query = EdgeQuery(window=(axis, start, end), versions="all")
+        return backend.find_edges(scopes, query, limit=limit + 1)
+
+    began, ended, learned = within("valid_from"), within("valid_to"), within("recorded_at")
+    truncated = any(len(edges) > limit for edges in (began, ended, learned))
+
+    def not_retracted(edges: Sequence[Edge]) -> list[Edge]:
+        return [e for e in edges if not is_retracted(e)]
+
+    return Diff(
+        began=to_facts(backend, scopes, not_retracted(began)[:limit], now),
+        ended=to_facts(backend, scopes, not_retracted(ended)[:limit], now),
+        learned=to_facts(backend, scopes, learned[:limit], now),
+        truncated=truncated,
+    )
+
+
+def count_entities(
+    backend: GraphBackend, scopes: Sequence[Scope], entities: Sequence[Entity], as_of: AsOf | None
+) -> list[EntityCounts]:
+    """Return entities with the numbers of their mentions and of their visible facts at a time."""
+    facts: Counter[str] = Counter()
+    mentions: Counter[str] = Counter()
+    ids = [entity.id for entity in entities]
+    for start in range(0, len(ids), _COUNTED_AT_ONCE):
+        some = ids[start : start + _COUNTED_AT_ONCE]
+        batch = set(some)
+        for edge in backend.all_edges(scopes, EdgeQuery(touching=tuple(some), as_of=as_of)):
+            facts.update({edge.source_id, edge.target_id} & batch)
+        for mention in backend.all_mentions(scopes, entity_ids=some):
+            mentions[mention.entity_id] += as_of is None or mention.seen_at <= as_of.valid
+    return [EntityCounts(entity=e, mentions=mentions[e.id], facts=facts[e.id]) for e in entities]

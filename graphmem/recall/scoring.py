@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from graphmem.models import EdgeType, Subgraph
 from graphmem.ontology import FLOW_WEIGHT, Ontology
-from graphmem.text.words import stem
+from graphmem.text.normalize import stem
 
 Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]

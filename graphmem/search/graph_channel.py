@@ -21,7 +21,7 @@ from graphmem.recall import scoring, strategies
 from graphmem.recall.options import SpreadingOptions
 from graphmem.search.names import Names
 from graphmem.search.results import ExpansionConfig
-from graphmem.text.words import WORD, terms
+from graphmem.text.normalize import WORD, terms
 
 Floats = NDArray[np.float64]
 Vectors = NDArray[np.float32]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from graphmem.index.copies import GrowingArray, entries
 from graphmem.text.names import plain
-from graphmem.text.words import STOP_WORDS
+from graphmem.text.normalize import STOP_WORDS
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]

@@ -15,7 +15,7 @@ from graphmem.recall.routing import TimeRange, covered, is_open
 from graphmem.search.names import Names, names_in
 from graphmem.text.dates import PART, DateSpan, dates_and_periods
 from graphmem.text.names import plain
-from graphmem.text.words import STOP_WORDS, WORD
+from graphmem.text.normalize import STOP_WORDS, WORD
 
 _NICKNAME = 3  # length of a name prefix that matches a speaker: "Mel"
 _MONTHS = tuple("january february march april may june july august september october november december".split())

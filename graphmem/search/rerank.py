@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from graphmem.errors import EmbeddingFailed
 from graphmem.llm.chat import TimedCalls
-from graphmem.llm.errors import reason_for, secrets_of
+from graphmem.llm.providers import reason_for, secrets_of
 from graphmem.search.corpus import Corpus
 from graphmem.search.graph_channel import normalized
-from graphmem.text.words import terms
+from graphmem.text.normalize import terms
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

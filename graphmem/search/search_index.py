@@ -18,7 +18,7 @@ from graphmem.protocols import GraphBackend, VectorIndex
 from graphmem.search.corpus import Corpus, FactUnit, Unit, adds_words, spoken
 from graphmem.search.question import first_person
 from graphmem.telemetry import in_span
-from graphmem.text.words import terms
+from graphmem.text.normalize import terms
 
 _PAGE = 1000
 _BATCH = 64

@@ -23,17 +23,15 @@ from graphmem.recall.evidence import Evidence
 from graphmem.recall.options import RecallOptions, SpreadingOptions
 from graphmem.recall.service import require_one_scope
 from graphmem.recall.traces import RecallRecorder
-from graphmem.search.confidence import confidences, overall
 from graphmem.search.corpus import Corpus
 from graphmem.search.graph_channel import best_first
-from graphmem.search.pipeline import CANDIDATES, Ranking, rank
+from graphmem.search.pipeline import CANDIDATES, Ranking, confidences, overall, rank
 from graphmem.search.question import USER, ParsedQuestion, parse_question
 from graphmem.search.rerank import RERANK_WEIGHT, RERANKED, Baseline, Reranker, baseline, spread, varied
 from graphmem.search.results import Channel, Found, Reason, SearchOptions, SearchResults, evidence_of
 from graphmem.search.search_index import SearchIndex
 from graphmem.telemetry import count, in_span, question_attributes, span
-from graphmem.text.normalize import canonical
-from graphmem.text.words import MAX_QUERY
+from graphmem.text.normalize import MAX_QUERY, canonical
 from graphmem.trust import LEVELS, trust_of
 
 CONSIDERED = 100

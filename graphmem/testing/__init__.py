@@ -38,22 +38,29 @@ from graphmem.testing.atomicity import AtomicityTests  # noqa: E402  the rewriti
 from graphmem.testing.base import StoreTests  # noqa: E402
 from graphmem.testing.communities import CommunityTests, MembershipTests  # noqa: E402
 from graphmem.testing.concurrency import ConnectionTests, MoveTests, ThreadTests  # noqa: E402
-from graphmem.testing.edge_queries import EdgeQueryTests  # noqa: E402
-from graphmem.testing.edges import EdgeTests, ExpiryTests, RetrievalTests  # noqa: E402
+from graphmem.testing.edges import (  # noqa: E402
+    EdgeQueryTests,
+    EdgeTests,
+    ExpiryTests,
+    RetrievalTests,
+)
 from graphmem.testing.entities import AliasTests, EntityTests, SearchTests  # noqa: E402
 from graphmem.testing.episodes import EpisodeTests, LifetimeTests, MentionTests, QueueTests  # noqa: E402
 from graphmem.testing.filters import FilterTests  # noqa: E402
 from graphmem.testing.index import IndexNewsTests, IndexStateTests, IndexTests, UnindexedTests  # noqa: E402
-from graphmem.testing.isolation import IsolationTests  # noqa: E402
+from graphmem.testing.isolation import IsolationTests, OddInputTests  # noqa: E402
 from graphmem.testing.merges import MergeLedgerTests, RemovalTests  # noqa: E402
-from graphmem.testing.odd_input import OddInputTests  # noqa: E402
-from graphmem.testing.recalls import RecallTests  # noqa: E402
 from graphmem.testing.stateful import StatefulTests  # noqa: E402
-from graphmem.testing.stateful_groups import StatefulGroupTests  # noqa: E402
-from graphmem.testing.stateful_upkeep import StatefulUpkeepTests  # noqa: E402
+from graphmem.testing.stateful_upkeep import StatefulGroupTests, StatefulUpkeepTests  # noqa: E402
 from graphmem.testing.time import TimeTests  # noqa: E402
 from graphmem.testing.traversal import TraversalLimitTests, TraversalTests  # noqa: E402
-from graphmem.testing.upkeep import DecayTests, ErasureTests, IdleTests, JobStateTests  # noqa: E402
+from graphmem.testing.upkeep import (  # noqa: E402
+    DecayTests,
+    ErasureTests,
+    IdleTests,
+    JobStateTests,
+    RecallTests,
+)
 
 __all__ = [
     "AliasTests",

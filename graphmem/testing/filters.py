@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphmem.models import AsOf, Attachment, Changes, EpisodeFilter, EpisodeQuery, Removal, filter_matches
-from graphmem.models.filters import ORDERS
+from graphmem.models.queries import ORDERS
 from graphmem.protocols import GraphBackend
 from graphmem.testing.base import StoreTests
 from graphmem.testing.rows import day, episode, episode_numbers, home, project

@@ -33,7 +33,6 @@ from graphmem.models import (
 )
 from graphmem.protocols import GraphBackend
 from graphmem.testing.base import StoreTests
-from graphmem.testing.pair import PairOfStores, moment, outcome, run_machine
 from graphmem.testing.random_rows import (
     A_SCOPE,
     AS_OF,
@@ -59,11 +58,15 @@ from graphmem.testing.random_rows import (
     EdgeRead,
     EdgeSpec,
     EntitySpec,
+    PairOfStores,
     Walk,
     edge_of,
     local,
+    moment,
+    outcome,
     put_entity_specs,
     reach,
+    run_machine,
 )
 from graphmem.testing.rows import (
     FUTURE,

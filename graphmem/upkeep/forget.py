@@ -1,35 +1,83 @@
-"""Complete erasure from rows, index, traces, merge ledger, caches and files (spec: upkeep, forget)."""
+"""Complete erasure from rows, index, traces, ledger, caches and files, by request and on expiry (spec: upkeep)."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import partial
 from typing import Protocol
 
 from graphmem.errors import IndexUnavailable, InvalidInput, NotFound
 from graphmem.models import (
     FORGETTING,
+    Changes,
     Entity,
     Episode,
     EpisodeQuery,
     IndexKind,
+    JobState,
     MergeQuery,
     Model,
     RemovalKind,
     Scope,
+    utc_now,
 )
 from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology
 from graphmem.protocols import GraphBackend
 from graphmem.text import counted
 from graphmem.text.normalize import canonical
 from graphmem.upkeep.erase import EXAMPLES, SHOWN, Erased, erase
-from graphmem.upkeep.erasure import ErasureRequest, Subject
+from graphmem.upkeep.erasure import ErasureRequest, NamedTexts, Names, Subject, find_named_texts, text_without
 from graphmem.upkeep.eviction import run_and_roll_back
-from graphmem.upkeep.lookup import entity_called
-from graphmem.upkeep.named_texts import NamedTexts, Names, find_named_texts, text_without
-from graphmem.upkeep.scrub import Clean, scrub_files
+from graphmem.upkeep.schedule import Stopping
+from graphmem.upkeep.scope_rows import entity_called
+
+States = Iterable[tuple[Scope, JobState]]
+Clean = Callable[[States], Sequence[str]]
+"""Cleans the files after erasures of scopes with these job states; returns what is left, and why."""
+
+
+def scrub_files(backend: GraphBackend, states: States) -> tuple[str, ...]:
+    """Scrub the files and record this in the job states of erasures; return what is left."""
+    if not backend.scrub():
+        return ("the store's log, which other processes are reading; close them or run the erasure again",)
+    for scope, state in states:
+        clean = replace(state, begun_at=None, done_at=utc_now())
+        backend.write_unless_erased(scope, Changes(job_states=(clean,)), since=state.cursor)
+    return ()
+
+
+class DeferredScrub:
+    """Erasures after which the files are cleaned together: a store may have to rewrite a whole file for it."""
+
+    def __init__(self, backend: GraphBackend) -> None:
+        self._backend = backend
+        self._waiting: dict[Scope, JobState] = {}
+        self._lock = threading.Lock()
+
+    def add(self, states: States) -> tuple[str, ...]:
+        """Leave the cleaning after an erasure to `run`."""
+        with self._lock:
+            self._waiting.update(states)
+        return ("bytes in files, until the background work has cleaned them",)
+
+    def run(self) -> None:
+        """Clean the files if an erasure waits for it; what is left waits for the next call."""
+        with self._lock:
+            states, self._waiting = self._waiting, {}
+        if not states:
+            return
+        is_left = True
+        try:
+            is_left = bool(scrub_files(self._backend, states.items()))
+        finally:
+            if is_left:
+                with self._lock:
+                    self._waiting = states | self._waiting
+
 
 _log = logging.getLogger(__name__)
 
@@ -124,7 +172,7 @@ def forget(
     dry_run
         Change nothing; return what would be removed and what would stay.
     clean
-        Cleans the files, or defers it; by default `graphmem.upkeep.scrub.scrub_files`.
+        Cleans the files, or defers it; by default `graphmem.upkeep.forget.scrub_files`.
 
     Raises
     ------
@@ -397,3 +445,69 @@ def _drop_copies(index: IndexCopies, scope: Scope, done: Erased | None) -> Itera
     except IndexUnavailable as error:
         _log.warning("forget: %s", error)
         yield f"vectors in an index outside of the store, until it is available again: {error}"
+
+
+EXPIRED = "expired episodes"
+"""Name of the job state whose `episodes` field counts the expired episodes that were erased in a scope so far."""
+_BATCH = 200  # episodes in one transaction
+
+
+def expire(
+    backend: GraphBackend,
+    index: IndexCopies,
+    scope: Scope,
+    ontology: Ontology,
+    now: datetime,
+    stopping: Stopping = lambda: False,
+    *,
+    dry_run: bool = False,
+    clean: Clean | None = None,
+) -> Forgotten:
+    """Erase the episodes that have expired by a time, with all that `forget` erases of an episode.
+
+    Each batch is one transaction, in which the expiry is read again: an episode whose lifetime was extended meanwhile
+    stays. The bytes in files are cleaned once, at the end.
+
+    Parameters
+    ----------
+    backend, index, scope, ontology
+        As for `forget`.
+    now
+        The present.
+    stopping
+        Called after each batch; True leaves the rest to the next run.
+    dry_run
+        Change nothing: run everything in one transaction and roll it back.
+    clean
+        As for `forget`.
+    """
+    step = partial(_erase_batch, backend, scope, ontology, now)
+    done: list[Erased] = []
+    if dry_run:
+        done = run_and_roll_back(backend, lambda: list(iter(step, None)))
+    else:
+        while (erased := backend.atomic(step)) is not None:
+            done.append(erased)
+            if stopping():
+                break
+    left = () if dry_run else clean_up(index, scope, done, clean or partial(scrub_files, backend))
+    return summed(done, dry_run=dry_run).changed(left=left)
+
+
+def _erase_batch(backend: GraphBackend, scope: Scope, ontology: Ontology, now: datetime) -> Erased | None:
+    """Erase a batch of expired episodes, in a transaction; return None if there are none."""
+    page = backend.find_episodes([scope], EpisodeQuery(expired_by=now), limit=_BATCH)
+    if not page:
+        return None
+    going = {episode.id: episode for episode in page}
+    erased = erase(ErasureRequest(backend, scope, ontology, going, None))
+    state = backend.find_job_state(scope, EXPIRED)
+    counted = replace(state, done_at=now, episodes=state.episodes + len(going))
+    backend.write(scope, Changes(job_states=(counted,)))
+    return erased
+
+
+def scopes_with_expired(backend: GraphBackend, scopes: Sequence[Scope], now: datetime) -> list[Scope]:
+    """Return scopes in which episodes have expired, perhaps not yet all of them; none if there are none."""
+    found = backend.find_episodes(scopes, EpisodeQuery(expired_by=now), limit=_BATCH) if scopes else []
+    return list(dict.fromkeys(episode.scope for episode in found))

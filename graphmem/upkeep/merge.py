@@ -14,8 +14,7 @@ from datetime import datetime
 from functools import partial
 
 from graphmem.errors import InvalidInput
-from graphmem.inference.premises import find_dependents, write_facts
-from graphmem.inference.rejected import MovedRejections, move_rejected
+from graphmem.inference.premises import MovedRejections, find_dependents, move_rejected, write_facts
 from graphmem.ingest.fact_ledger import Load, entity_names, episode_sources
 from graphmem.ingest.supersession import Sources, ends_from, less_sure, supported, with_sources
 from graphmem.models import (
@@ -38,7 +37,7 @@ from graphmem.models import (
 )
 from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology
 from graphmem.protocols import GraphBackend
-from graphmem.upkeep.lookup import edges_of, entity_called
+from graphmem.upkeep.scope_rows import edges_of, entity_called
 
 
 def ended_by_merge(

@@ -34,8 +34,8 @@ from graphmem.models import (
 from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology
 from graphmem.protocols import GraphBackend
 from graphmem.text.normalize import canonical
-from graphmem.upkeep.lookup import edges_of
 from graphmem.upkeep.merge import UnmergedFacts, ended_by_later, expiries_before_replacement, repointed, without_merge
+from graphmem.upkeep.scope_rows import edges_of
 
 
 @dataclass(frozen=True, slots=True)

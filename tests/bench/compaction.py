@@ -32,11 +32,10 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from recall import SENTENCE, Built, Floats, _field, _plain, _text  # pyright: ignore[reportPrivateUsage]
 
 from graphmem.adapters.agents import Conversation
-from graphmem.adapters.digest import BudgetShares, Material
-from graphmem.adapters.langchain.compaction import GraphMemoryCompactor, _Parts  # pyright: ignore[reportPrivateUsage]
+from graphmem.adapters.langchain.compaction import BudgetShares, GraphMemoryCompactor, Material, _Parts  # pyright: ignore[reportPrivateUsage]
 from graphmem.search.context import estimate_tokens
 from graphmem.search.evaluation import interval
-from graphmem.text.words import terms
+from graphmem.text.normalize import terms
 
 OVERHEAD = 4
 SUMMARY = 0.45  # share of the budget

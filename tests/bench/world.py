@@ -14,7 +14,7 @@ import raw
 from numpy.typing import NDArray
 
 from graphmem.models import Scope, new_id
-from graphmem_sqlite.full_text import scoped_words
+from graphmem_sqlite.entities import scoped_words
 
 DEGREE = 20
 HUB_EDGES = 50_000

@@ -13,8 +13,8 @@ from opentelemetry.sdk.trace import TracerProvider
 from graphmem import telemetry
 from graphmem.protocols import GraphBackend
 from graphmem.registry import open_backend
+from graphmem.telemetry import traced_backend
 from graphmem.testing import GraphBackendTests
-from graphmem.traced_backend import traced_backend
 
 
 class TestTracedMemory(GraphBackendTests):

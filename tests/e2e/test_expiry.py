@@ -211,7 +211,7 @@ def test_more_than_a_batch_expires_at_once_and_what_was_extended_stays(memory: G
     store_of(memory).write(memory.scope, Changes(episode_expiries=(later,)))
     clock.now = NOW + 2 * HOUR
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("graphmem.upkeep.expiry._BATCH", 8)
+        patch.setattr("graphmem.upkeep.forget._BATCH", 8)
         assert memory.admin.expire().episodes == 29
     assert memory.stats().expired_episodes == 29
     assert texts(memory) == ["Maya | visits | Place 7"]

@@ -29,7 +29,7 @@ _ORDER = (
     ("errors", "models", "ontology", "process", "text", "trust"),
     ("protocols",),
     ("telemetry",),
-    ("background", "inputs", "messages", "outputs", "registry", "results", "settings", "traced_backend"),
+    ("background", "inputs", "messages", "outputs", "registry", "results", "settings"),
     ("llm",),
     ("embed",),
     ("index",),
@@ -321,7 +321,7 @@ def test_scan_lets_constants_and_parameters_pass() -> None:
 WRITERS = {
     "graphmem.outputs",
     "graphmem.adapters.cli.session",  # the null device
-    "graphmem.adapters.cli.worker",  # removes the health file that it wrote
+    "graphmem.adapters.cli.serve",  # removes the health file that it wrote
     "graphmem.adapters.mcp.keys",  # the lock beside a file of keys
     "graphmem.ingest.extract.recorded",  # appends to a file that `require_appendable` accepts
     "graphmem.vectors.edge",  # a folder of an index

@@ -128,7 +128,7 @@ CREATE TABLE edge_episodes (
 ) WITHOUT ROWID;
 CREATE INDEX edge_episodes_by_episode ON edge_episodes (episode);
 
--- Full text over the entities that aren't archived. The words come ready-made (graphmem_sqlite.full_text), so that
+-- Full text over the entities that aren't archived. The words come ready-made (graphmem_sqlite.entities), so that
 -- the tokenizer only has to split at spaces; '_' stands between scope and word.
 CREATE VIEW searchable_entities AS
 SELECT key, name_words, summary_words FROM entities WHERE archived_at IS NULL;

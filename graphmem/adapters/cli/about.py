@@ -208,7 +208,7 @@ def demo(
     ] = False,
 ) -> None:
     """Run a tour of graphmem with a sample conversation."""
-    from graphmem.adapters.demo.tour import run_demo
+    from graphmem.adapters.demo import run_demo
 
     if session.shared.json:
         typer.echo("graphmem: demo doesn't support --json", err=True)

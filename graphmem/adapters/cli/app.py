@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from graphmem.adapters.cli import about, graph, ingest, init, mcp, migrate, reading, search, upkeep, worker
+from graphmem.adapters.cli import about, ingest, init, migrate, reading, search, serve, upkeep
 from graphmem.adapters.cli.session import Shared, shared_options
 
 _EPILOG = (
@@ -74,5 +74,5 @@ def _help(  # pyright: ignore[reportUnusedFunction]
     typer.echo(found.get_help(typer.Context(found, parent=program, info_name=name)))
 
 
-for part in (init, ingest, reading, search, upkeep, migrate, graph, mcp, worker, about):
+for part in (init, ingest, reading, search, upkeep, migrate, serve, about):
     part.register(app)

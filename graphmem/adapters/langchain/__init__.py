@@ -16,8 +16,7 @@ if TYPE_CHECKING:
         recall_node,
         remember_node,
     )
-    from graphmem.adapters.langchain.retriever import GraphMemoryRetriever
-    from graphmem.adapters.langchain.tools import memory_tools
+    from graphmem.adapters.langchain.retriever import GraphMemoryRetriever, memory_tools
 
 __all__ = [
     "GraphMemoryChatMessageHistory",

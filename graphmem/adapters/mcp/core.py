@@ -27,7 +27,7 @@ from graphmem.adapters.mcp.results import (
 )
 from graphmem.adapters.mcp.tools import Budget, Caller, Filters, Limit, Name, Offset, Time, ToolSet, tool
 from graphmem.results import Fact
-from graphmem.search.passages import term_weights
+from graphmem.search.context import term_weights
 from graphmem.text import counted
 from graphmem.text.normalize import canonical
 

@@ -10,11 +10,10 @@ from pydantic import BaseModel, WithJsonSchema
 
 from graphmem.models import Episode
 from graphmem.results import Fact
-from graphmem.search.context import estimate_tokens
-from graphmem.search.passages import passage
+from graphmem.search.context import estimate_tokens, passage
 from graphmem.search.results import Found
 from graphmem.text import counted
-from graphmem.text.visible import INVISIBLE as _CONTROL
+from graphmem.text.normalize import INVISIBLE as _CONTROL
 from graphmem.trust import Trust, trust_of
 
 FENCE = "memory"

@@ -22,8 +22,7 @@ from graphmem.ingest.extract.llm_parse import as_extraction, find_json
 from graphmem.ingest.extract.llm_prompt import answer_schema, data_blocks, rules
 from graphmem.ingest.extract.llm_selection import Limits, select
 from graphmem.llm.chat import TimedCalls
-from graphmem.llm.errors import FailureKind, kind_of, reason_for, secrets_of
-from graphmem.llm.providers import seconds_for
+from graphmem.llm.providers import FailureKind, kind_of, reason_for, seconds_for, secrets_of
 from graphmem.llm.structured import StructuredModel, name_of
 from graphmem.models import Episode
 from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology

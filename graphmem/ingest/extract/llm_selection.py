@@ -19,8 +19,7 @@ from graphmem.models import Episode
 from graphmem.ontology import Ontology
 from graphmem.protocols import ExtractedEdge, ExtractedEnding, ExtractedEntity, Extraction, ExtractionRequest
 from graphmem.text.dates import DateSpan, find_dates
-from graphmem.text.normalize import canonical, display_name, require_name
-from graphmem.text.words import STOP_WORDS, WORD, stem, stems, unaccented
+from graphmem.text.normalize import STOP_WORDS, WORD, canonical, display_name, require_name, stem, stems, unaccented
 
 _APOSTROPHE = re.compile("['’‘`´]")
 _POSSESSIVE = re.compile("(?<=\\w)['’‘`´]s\\b")

@@ -13,8 +13,16 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from graphmem.errors import InvalidInput
-from graphmem.ingest.formats.archive import File, modified_at, open_binary, size_of
-from graphmem.ingest.formats.source import MAX_RECORD_BYTES, Refused, Report, Source
+from graphmem.ingest.formats.source import (
+    MAX_RECORD_BYTES,
+    File,
+    Refused,
+    Report,
+    Source,
+    modified_at,
+    open_binary,
+    size_of,
+)
 from graphmem.ingest.records import reason_of
 from graphmem.inputs import Turn
 from graphmem.messages import read_content

@@ -18,8 +18,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from graphmem import BackendUnavailable, GraphMemory, InvalidInput
 from graphmem.adapters.agents import Conversation
-from graphmem.adapters.digest import BudgetShares
 from graphmem.adapters.langchain import GraphMemoryCompactor, GraphMemoryMiddleware
+from graphmem.adapters.langchain.compaction import BudgetShares
 from tests.integration.langchain.test_middleware import Scripted, weather
 
 FILLER = "We talked about the weather and the garden for quite a while, and about nothing else of note. "

@@ -38,7 +38,7 @@ from mcp.types import (
 from pydantic import Field
 
 from graphmem.adapters.cli import main
-from graphmem.adapters.mcp import erasure, resources, server
+from graphmem.adapters.mcp import full, server
 from graphmem.adapters.mcp.tools import ToolSet, ToolSpec
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=="
@@ -189,7 +189,7 @@ TOOLS: dict[str, Callable[..., Any]] = {
 }
 
 
-class SuiteTools(erasure.AllTools):
+class SuiteTools(full.AllTools):
     """All tools, and those of the suite; they need the right to read."""
 
     def tools(self) -> list[tuple[Tool, ToolSpec]]:
@@ -229,7 +229,7 @@ RESOURCES = [
 
 def add_prompts(to: MCPServer[Any], tools: ToolSet) -> None:
     """Add our prompts, and the prompts and resources of the suite."""
-    resources.add_prompts(to, tools)
+    server.add_prompts(to, tools)
     for name, run in PROMPTS.items():
         to.add_prompt(Prompt.from_function(run, name=name, description="Of the suite."))
     for resource in RESOURCES:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from graphmem.adapters.mcp.erasure import AllTools
+from graphmem.adapters.mcp.full import AllTools
 from tests.integration.mcp.clients import SUITE_SERVER, Served, served
 from tests.integration.mcp.npm import npm
 

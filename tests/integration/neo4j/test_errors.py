@@ -18,8 +18,7 @@ from graphmem.errors import BackendUnavailable, GraphMemError, InvalidInput, Sto
 from graphmem.models import Changes, EdgeQuery
 from graphmem.settings import Settings
 from graphmem_neo4j import Neo4jBackend, open_backend
-from graphmem_neo4j.driver_errors import translate
-from graphmem_neo4j.server import require_new_enough
+from graphmem_neo4j.server import require_new_enough, translate
 from tests.integration.neo4j.support import SCOPE, edge, entity, of, without_login
 from tests.neo4j_server import run
 

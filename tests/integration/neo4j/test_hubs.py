@@ -15,7 +15,7 @@ from graphmem.registry import open_backend
 from graphmem_cypher import query
 from graphmem_neo4j import Neo4jBackend
 from graphmem_neo4j import open_backend as open_neo4j
-from graphmem_neo4j.edges import moment_values, type_names
+from graphmem_neo4j.graph import moment_values, type_names
 from tests.integration.neo4j.support import MOMENT, SCOPE, edge, entity, of
 from tests.neo4j_server import forget_plans
 

@@ -33,10 +33,8 @@ from graphmem_sqlite import (
     edges,
     entities,
     episodes,
-    full_text,
     rows,
     traces,
-    traversal,
     writing,
 )
 from graphmem_sqlite.communities import community_statement, membership_statement
@@ -89,7 +87,7 @@ def edge_queries() -> Iterator[EdgeQuery]:
 
 def constants() -> Iterator[str]:
     """Yield every whole statement that the modules name."""
-    modules = (backend, communities, edges, entities, episodes, full_text, rows, traces, traversal, writing)
+    modules = (backend, communities, edges, entities, episodes, rows, traces, writing)
     for module in modules:
         for name, value in vars(module).items():
             if re.fullmatch(r"[A-Z][A-Z_]+", name) and isinstance(value, str) and not name.endswith("COLUMNS"):

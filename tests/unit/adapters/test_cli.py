@@ -23,7 +23,7 @@ import pytest
 from graphmem.adapters.cli import main
 from graphmem.adapters.cli.ingest import LEFT_OUT
 from graphmem.ingest.extract.spacy.extractor import MAX_EDGES, MAX_ENTITIES
-from graphmem.ingest.interpretation import read_extraction
+from graphmem.ingest.resolution import read_extraction
 from graphmem.models import Episode, Scope
 from graphmem.ontology import DEFAULT_ONTOLOGY
 from graphmem.protocols import ExtractedEdge, Extraction

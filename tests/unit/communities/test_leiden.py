@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from graphmem import GraphMemory
-from graphmem.communities import leiden
+from graphmem.communities import detection
 from graphmem.communities.graph import UNIT, EntityGraph, Pairs
 
 
@@ -36,7 +36,7 @@ def test_any_partition_may_be_the_start() -> None:
         graph = graph_of(chance)
         n = len(graph.node_ids)
         start = np.array([chance.randrange(chance.randint(1, n)) for _ in range(n)], dtype=np.int64)
-        [labels, *_] = leiden.leiden(graph, start)
+        [labels, *_] = detection.leiden(graph, start)
         assert len(labels) == n
 
 
@@ -44,7 +44,7 @@ def test_a_group_in_two_parts_is_two_groups_to_begin_with() -> None:
     triangles = [(0, 1), (1, 2), (0, 2), (3, 4), (4, 5), (3, 5)]
     source, target = np.array(triangles).T
     pairs = Pairs.of([str(i) for i in range(6)], source, target, np.full(6, UNIT, dtype=np.int64))
-    [labels] = leiden.leiden(EntityGraph.of(pairs), np.zeros(6, dtype=np.int64))
+    [labels] = detection.leiden(EntityGraph.of(pairs), np.zeros(6, dtype=np.int64))
     assert len(set(labels.tolist())) == 2
 
 
@@ -55,7 +55,7 @@ def panic(*_: object, **__: object) -> None:
 def test_a_panic_falls_back_to_label_propagation_and_says_so(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(leiden, "_native", lambda: SimpleNamespace(leiden=panic, leiden_csr=panic))
+    monkeypatch.setattr(detection, "_native", lambda: SimpleNamespace(leiden=panic, leiden_csr=panic))
     with GraphMemory.open(
         "memory://", extractor="none", embeddings="none", background=False, community_algorithm="leiden"
     ) as memory:
@@ -78,6 +78,6 @@ def test_what_is_no_panic_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(leiden, "_native", lambda: SimpleNamespace(leiden=interrupt, leiden_csr=interrupt))
+    monkeypatch.setattr(detection, "_native", lambda: SimpleNamespace(leiden=interrupt, leiden_csr=interrupt))
     with pytest.raises(KeyboardInterrupt):
-        leiden.leiden(graph_of(random.Random(1)))
+        detection.leiden(graph_of(random.Random(1)))

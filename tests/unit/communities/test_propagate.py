@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphmem.communities import label_propagation as module
+from graphmem.communities import detection as module
+from graphmem.communities.detection import propagate, propagate_from
 from graphmem.communities.graph import UNIT, EntityGraph, Ints, Pairs, in_units, modularity
-from graphmem.communities.label_propagation import propagate, propagate_from
 
 Edges = list[tuple[int, int, int]]
 

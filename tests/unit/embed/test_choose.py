@@ -13,8 +13,7 @@ from typing import Any, cast
 
 import pytest
 
-from graphmem.embed import Embeddings, choose_embeddings
-from graphmem.embed import choose as choosing
+from graphmem.embed import Embeddings, choose_embeddings, embedder
 from graphmem.embed.minilm import Weights, find_weights, installed_weights
 from graphmem.errors import InvalidInput, MissingExtra
 
@@ -37,7 +36,7 @@ def without(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
         def find_spec(name: str, package: str | None = None) -> ModuleSpec | None:
             return None if name.split(".")[0] in packages else real(name, package)
 
-        for module in ("minilm", "choose"):
+        for module in ("minilm", "embedder"):
             monkeypatch.setattr(f"graphmem.embed.{module}.find_spec", find_spec)
         for package in packages:
             monkeypatch.setitem(sys.modules, package, None)
@@ -154,6 +153,6 @@ def test_choice_is_logged_where_auto_finds_nothing(
     without: Callable[..., None], caplog: pytest.LogCaptureFixture
 ) -> None:
     without("onnxruntime")
-    with caplog.at_level("INFO", choosing.__name__):
+    with caplog.at_level("INFO", embedder.__name__):
         choose_embeddings("auto")
     assert "graphmem[embeddings]" in caplog.text

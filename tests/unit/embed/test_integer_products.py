@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from graphmem.embed.integer_products import (
+from graphmem.embed.bert import (
     FLOAT,
     GRAPH,
     INT8,

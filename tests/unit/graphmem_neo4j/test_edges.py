@@ -7,7 +7,7 @@ from typing import Any, cast
 from graphmem.models import EdgeQuery
 from graphmem.testing.rows import edge_id, entity_id, home
 from graphmem_neo4j.connection import Database
-from graphmem_neo4j.edges import Neo4jEdges, Neo4jTraversal
+from graphmem_neo4j.graph import Neo4jEdges, Neo4jTraversal
 
 AT = "2026-01-01T00:00:00Z"
 

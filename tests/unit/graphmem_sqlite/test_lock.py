@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from graphmem.protocols import enter_background
-from graphmem_sqlite.lock import WriterLock
+from graphmem_sqlite.file import WriterLock
 
 SECONDS = 20
 
@@ -121,7 +121,7 @@ def test_a_thread_interrupted_while_it_waits_leaves_the_lock_to_the_others(monke
     holder.start()
     assert entered.wait(SECONDS)
     with monkeypatch.context() as patched:
-        patched.setattr("graphmem_sqlite.lock.Lock", Interrupted)
+        patched.setattr("graphmem_sqlite.file.Lock", Interrupted)
         with pytest.raises(KeyboardInterrupt), line.lock:
             pass
     line.join("next")

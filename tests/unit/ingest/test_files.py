@@ -13,7 +13,7 @@ import pytest
 
 from graphmem import GraphMemory, InvalidInput
 from graphmem.ingest.files import FileLoad, find_files
-from graphmem.ingest.formats.archive import Member
+from graphmem.ingest.formats.source import Member
 from graphmem.ingest.readers import open_source, read_items
 from graphmem.models import Episode, EpisodeQuery
 from tests.unit.ingest.test_formats import CHATGPT, PAGE

@@ -16,19 +16,17 @@ from hypothesis import strategies as st
 from graphmem.embed import Embedder
 from graphmem.errors import EmbeddingFailed
 from graphmem.ingest import entity_matching
-from graphmem.ingest.entity_matching import AskSame, Prepared, SimilarEntities
-from graphmem.ingest.interpretation import ExtractedFact, InterpretedEpisode
-from graphmem.ingest.links import NoteLinks
-from graphmem.ingest.resolution import EntityMention
+from graphmem.ingest.entity_matching import AskSame, NoteLinks, Prepared, SimilarEntities
+from graphmem.ingest.resolution import EntityMention, ExtractedFact, InterpretedEpisode
 from graphmem.ingest.write import Writer
 from graphmem.models import Changes, EdgeQuery, EdgeType, EntityQuery, IndexEntry, Merge, MergeQuery, Removal, Scope
 from graphmem.ontology import DEFAULT_ONTOLOGY
 from graphmem.protocols import ExtractedEdge, GraphBackend
-from graphmem.recall.embeddings import StoredEntityEmbeddings
+from graphmem.recall.seeds import StoredEntityEmbeddings
 from graphmem.registry import open_backend
 from graphmem.testing.base import in_threads
 from graphmem.testing.rows import episode, home, project
-from graphmem.text.name_rules import obstacle, spellings
+from graphmem.text.names import obstacle, spellings
 from graphmem.upkeep.unmerge import unmerge
 
 

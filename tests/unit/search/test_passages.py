@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graphmem.search.passages import covered, passage, term_weights
+from graphmem.search.context import covered, passage, term_weights
 
 WEIGHTS = {"chess": 1.0, "porto": 2.0}
 

@@ -18,7 +18,7 @@ import pytest
 
 import graphmem
 from graphmem import GraphMemory
-from graphmem.ingest import content_filter, passages
+from graphmem.ingest import content_filter, readers
 from graphmem.ingest.extract.llm_selection import words as grounded
 from graphmem.ingest.extract.spacy.prepare import prose
 from graphmem.llm.chat import as_data
@@ -26,7 +26,7 @@ from graphmem.models import Episode, Scope
 from graphmem.protocols import backend
 from graphmem.recall.routing import HeuristicRouter
 from graphmem.search import context, names, question
-from graphmem.text import dates, injection, normalize, redact, words
+from graphmem.text import dates, injection, normalize, redact
 from graphmem.text.names import PlainPhrases, bare_title
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -142,17 +142,17 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "clean": lambda s: normalize.clean(s, len(s)),
     "canonical": normalize.canonical,
     "fact_text": normalize.fact_text,
-    "split_words": words.split_words,
-    "query_words": words.query_words,
-    "query_phrases": words.query_phrases,
-    "terms": words.terms,
+    "split_words": normalize.split_words,
+    "query_words": normalize.query_words,
+    "query_phrases": normalize.query_phrases,
+    "terms": normalize.terms,
     "full_text": backend.split_words,
     "find_dates": lambda s: dates.find_dates(s, NOW),
     "redact": lambda s: redact.PatternRedactor().redact(s, ()),
     "injection": injection.looks_like_injection,
     "is_code": content_filter.is_code,
-    "plain text": lambda s: list(passages.passages(enumerate(s.split("\n")))),
-    "markdown": lambda s: list(passages.passages(enumerate(s.split("\n")), markdown=True)),
+    "plain text": lambda s: list(readers.passages(enumerate(s.split("\n")))),
+    "markdown": lambda s: list(readers.passages(enumerate(s.split("\n")), markdown=True)),
     "route": lambda s: READER.route(s, ["Maya Chen"], now=NOW),
     "phrases": lambda s: PlainPhrases().find([s]),
     "bare_title": bare_title,

@@ -10,7 +10,7 @@ import pytest
 from graphmem.adapters.mcp.results import fenced
 from graphmem.models import Episode, Scope
 from graphmem.search.context import render_episode
-from graphmem.text.visible import visible
+from graphmem.text.normalize import visible
 
 AT = datetime(2026, 1, 5, tzinfo=UTC)
 # Default_Ignorable_Code_Point of Unicode 16

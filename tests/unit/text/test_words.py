@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphmem.text.words import query_phrases, query_words, split_words, stems
+from graphmem.text.normalize import query_phrases, query_words, split_words, stems
 
 
 def test_stop_words_and_short_words_are_dropped() -> None:

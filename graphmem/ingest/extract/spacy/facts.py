@@ -23,14 +23,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from graphmem.ingest.extract.spacy import words
-from graphmem.ingest.extract.spacy.clauses import Clause, subjects_of
-from graphmem.ingest.extract.spacy.jobs import last_days, owned_jobs, unplaced_last_days
+from graphmem.ingest.extract.spacy.clauses import Clause, governor, is_named, prepositions, subjects_of
+from graphmem.ingest.extract.spacy.homes_and_jobs import last_days, owned_jobs, unplaced_last_days
 from graphmem.ingest.extract.spacy.known import over
 from graphmem.ingest.extract.spacy.names import End, Names
 from graphmem.ingest.extract.spacy.patterns import statements
 from graphmem.ingest.extract.spacy.relations import Statement, is_state, verb_form
 from graphmem.ingest.extract.spacy.render import Dates, sentence
-from graphmem.ingest.extract.spacy.tree import governor, is_named, prepositions
 from graphmem.ingest.extract.spacy.when import Period
 from graphmem.ontology import Ontology
 from graphmem.protocols import ExtractedEdge, ExtractedEnding

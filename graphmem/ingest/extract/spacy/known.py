@@ -7,12 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from graphmem.ingest.extract.spacy import words
-from graphmem.ingest.extract.spacy.clauses import Clause, helpers, is_bare
-from graphmem.ingest.extract.spacy.homes import homes, places
-from graphmem.ingest.extract.spacy.jobs import hirings, jobless, jobs
+from graphmem.ingest.extract.spacy.clauses import Clause, helpers, is_bare, not_but, objects_of, prepositions
+from graphmem.ingest.extract.spacy.homes_and_jobs import hirings, homes, jobless, jobs, places
 from graphmem.ingest.extract.spacy.names import GUESSED_PERSON, End, Names
 from graphmem.ingest.extract.spacy.relations import Statement, is_state
-from graphmem.ingest.extract.spacy.tree import not_but, objects_of, prepositions
 from graphmem.ingest.extract.spacy.when import Period
 
 if TYPE_CHECKING:

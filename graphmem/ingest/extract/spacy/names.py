@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from graphmem.errors import InvalidEntityName
 from graphmem.ingest.extract.spacy import words
-from graphmem.ingest.extract.spacy.tree import introduced, joins_verb
+from graphmem.ingest.extract.spacy.clauses import introduced, joins_verb
 from graphmem.ontology import Ontology
 from graphmem.text.normalize import canonical, require_name
 

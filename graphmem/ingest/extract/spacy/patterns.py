@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from graphmem.ingest.extract.spacy import words
-from graphmem.ingest.extract.spacy.clauses import Clause
-from graphmem.ingest.extract.spacy.homes import canceled_moves, places
+from graphmem.ingest.extract.spacy.clauses import Clause, introduced, is_named, objects_of, prepositions
+from graphmem.ingest.extract.spacy.homes_and_jobs import canceled_moves, places
 from graphmem.ingest.extract.spacy.known import given_up, well_known
 from graphmem.ingest.extract.spacy.names import End, Names, as_relative
 from graphmem.ingest.extract.spacy.relations import Statement, is_state, verb_form
-from graphmem.ingest.extract.spacy.tree import introduced, is_named, objects_of, prepositions
 from graphmem.ingest.extract.spacy.when import Period
 
 if TYPE_CHECKING:

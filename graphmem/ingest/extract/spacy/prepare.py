@@ -8,9 +8,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from graphmem.ingest.extract.spacy import words
-from graphmem.ingest.extract.spacy.clauses import SUBJECTS, helpers
+from graphmem.ingest.extract.spacy.clauses import SUBJECTS, dated, helpers
 from graphmem.ingest.extract.spacy.render import Dates
-from graphmem.ingest.extract.spacy.tree import dated
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Token

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from graphmem.ingest.extract.spacy import words
-from graphmem.ingest.extract.spacy.clauses import SUBJECTS, helpers
-from graphmem.ingest.extract.spacy.tree import joins_verb
+from graphmem.ingest.extract.spacy.clauses import SUBJECTS, helpers, joins_verb
 from graphmem.text.dates import DateSpan, written
 
 if TYPE_CHECKING:

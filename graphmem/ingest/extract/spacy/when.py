@@ -9,10 +9,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from graphmem.ingest.extract.spacy import words
-from graphmem.ingest.extract.spacy.clauses import Clause
+from graphmem.ingest.extract.spacy.clauses import Clause, dated
 from graphmem.ingest.extract.spacy.prepare import mend_tags
 from graphmem.ingest.extract.spacy.render import Dates
-from graphmem.ingest.extract.spacy.tree import dated
 from graphmem.text.dates import DateSpan, day_ago, find_dates
 
 if TYPE_CHECKING:

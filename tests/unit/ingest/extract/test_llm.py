@@ -25,7 +25,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable, RunnableLambda
 
 from graphmem.ingest.extract.llm import LLMExtractor
-from graphmem.llm.errors import kind_of
+from graphmem.llm.providers import kind_of
 
 AT = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
 SENTENCE = "Alice Smith started at Acme Corp yesterday; she left Initech and moved to Köln."

@@ -1,4 +1,4 @@
-"""Reader of single mails (EML) and mailboxes (mbox), based on the `email` package of Python."""
+"""Readers of mails and mailboxes (by Python's `email`), and conversion of HTML to lines of Markdown."""
 
 from __future__ import annotations
 
@@ -10,14 +10,131 @@ from email.header import decode_header, make_header
 from email.message import Message
 from email.policy import Compat32
 from email.utils import getaddresses, parsedate_to_datetime
+from html.parser import HTMLParser
 
 from graphmem.errors import InvalidInput
-from graphmem.ingest.formats.pages import to_lines
 from graphmem.ingest.formats.source import MAX_RECORD_BYTES, Refused, Report, Source
 from graphmem.ingest.records import reason_of
 from graphmem.inputs import Turn
 from graphmem.messages import digest
 from graphmem.models import Attachment
+
+_CHARSET = re.compile(rb"<meta[^<>]{0,200}?charset\s{0,4}=\s{0,4}[\"']?([\w.:-]{1,40})", re.IGNORECASE)
+# constructs on which the Python parser is slow or fails: declarations, and "<" without ">"
+_DECLARATION = re.compile(r"<[!?][^<>]*>?")
+_STRAY = re.compile(r"<(?=[^<>]*(?:<|\Z))")
+_HEADINGS = {f"h{level}": "#" * level for level in range(1, 7)}
+_BLOCKS = {
+    *_HEADINGS, "p", "div", "section", "article", "main", "header", "footer", "ul", "ol", "li", "table", "tr", "br",
+    "blockquote", "pre", "hr", "dl", "dt", "dd", "figure", "figcaption", "form", "fieldset", "details", "summary",
+    "address",
+}  # fmt: skip
+_LEFT_OUT = {"script", "style", "template", "noscript", "svg", "nav", "select", "button", "iframe", "object"}
+
+
+def html_lines(source: Source) -> tuple[str | None, Iterator[tuple[int, str]]]:
+    """Return the title of a page and its text as numbered lines of Markdown.
+
+    Raises
+    ------
+    InvalidInput
+        If the page is longer than 64 MiB.
+    """
+    data = source.stream.read(MAX_RECORD_BYTES + 1)
+    if len(data) > MAX_RECORD_BYTES:
+        raise InvalidInput(f"an HTML page longer than {MAX_RECORD_BYTES >> 20} MiB")
+    stated = _CHARSET.search(data[:4096])
+    try:
+        text = data.decode(stated[1].decode() if stated else "utf-8-sig", "replace")
+    except LookupError:
+        text = data.decode("utf-8-sig", "replace")
+    title, lines = to_lines(text)
+    return title, iter(enumerate(lines, 1))
+
+
+def to_lines(text: str) -> tuple[str | None, list[str]]:
+    """Return the title of an HTML text, or None, and its text as lines of Markdown."""
+    page = _Page()
+    page.feed(_STRAY.sub("&lt;", _DECLARATION.sub("", _without_comments(text))))
+    page.close()
+    page.end_line()
+    return " ".join("".join(page.title).split()) or None, page.lines
+
+
+def _without_comments(text: str) -> str:
+    kept: list[str] = []
+    at = 0
+    while (begin := text.find("<!--", at)) >= 0:
+        kept.append(text[at:begin])
+        end = text.find("-->", begin + 4)
+        if end < 0:
+            return "".join(kept)
+        at = end + 3
+    return "".join((*kept, text[at:]))
+
+
+class _Page(HTMLParser):
+    """Parser that collects the title and the text of a page."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.title: list[str] = []
+        self.lines: list[str] = []
+        self._line: list[str] = []
+        self._begin = ""
+        self._left_out = 0
+        self._in_title = False
+        self._in_pre = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Begin a block, or skip the content of an ignored element."""
+        if tag in _LEFT_OUT:
+            self._left_out += 1
+        elif tag == "title":
+            self._in_title = True
+        elif tag == "img" and (alt := dict(attrs).get("alt")) and not self._left_out:
+            self._line.append(f" [image: {' '.join(alt.split())}] ")
+        elif tag in ("td", "th"):
+            self._line.append(" ")
+        if tag in _BLOCKS:
+            self.end_line(blank=tag not in ("br", "li", "tr"))
+            self._begin = _HEADINGS.get(tag, "-" if tag == "li" else "")
+            self._in_pre += tag == "pre"
+
+    def handle_endtag(self, tag: str) -> None:
+        """End a block."""
+        if tag in _LEFT_OUT:
+            self._left_out = max(0, self._left_out - 1)
+        elif tag in ("title", "head"):
+            self._in_title = False
+        if tag in _BLOCKS:
+            self.end_line(blank=tag not in ("li", "tr"))
+            self._in_pre = max(0, self._in_pre - (tag == "pre"))
+
+    def handle_data(self, data: str) -> None:
+        """Add text to the title or the current line."""
+        if self._in_title:
+            self.title.append(data)
+        elif not self._left_out and self._in_pre:
+            first, *others = data.split("\n")
+            self._line.append(first)
+            for other in others:
+                self.end_line()
+                self._line.append(other)
+        elif not self._left_out:
+            self._line.append(data)
+
+    def end_line(self, *, blank: bool = False) -> None:
+        """Finish the line; with `blank`, add a blank line after it."""
+        words = "".join(self._line)
+        text = words.rstrip() if self._in_pre else " ".join(words.split())
+        if text:
+            self.lines.append(f"{self._begin} {text}" if self._begin else text)
+            self._begin = ""
+        if blank and self.lines and self.lines[-1]:
+            self.lines.append("")
+        self._line = []
+
 
 _REPLY = re.compile(r"\s{0,4}(?:re|aw|sv|antw|fwd?|wg)(?:\[\d{1,3}\])?:", re.IGNORECASE)
 _INTRODUCES = re.compile(r"(?:On |Am |Le |El |Il ).{0,200}:\s{0,4}\Z|.{0,200} (?:wrote|schrieb|writes):\s{0,4}\Z")
