@@ -81,6 +81,7 @@ class SearchIndex:
         self._encoder = encoder
         self._copies: Copies[tuple[Scope, ...], Snapshot] = Copies(lambda copy: copy.corpus.nbytes, memory)
         self._indexed: dict[tuple[Scope, IndexKind], _Seen] = {}
+        self._reached: dict[tuple[Scope, IndexKind], str] = {}  # last id indexed while later ones wait
         self._looked_at = 0.0  # wall clock time of the last scan for unindexed rows
         self._generations: dict[Scope, int] = {}
         self._lock = threading.Lock()
@@ -152,6 +153,7 @@ class SearchIndex:
         now = time.time()
         if now < self._looked_at:
             self._indexed.clear()
+            self._reached.clear()
         self._looked_at = now
         return now
 
@@ -162,7 +164,11 @@ class SearchIndex:
         with self._indexing:  # query again under the lock, so that two threads don't index the same batch
             for _ in range(_ATTEMPTS):
                 waiting = self._waiting(scope, kind, limit)
-                if not waiting or self._index(scope, kind, waiting):
+                if not waiting:
+                    return 0
+                if self._index(scope, kind, waiting):
+                    if len(waiting) == limit:
+                        self._reached[scope, kind] = waiting[-1]
                     return len(waiting)
         return limit  # none of them, as erasures intervened; the caller goes on if there is time
 
@@ -184,9 +190,19 @@ class SearchIndex:
             )
 
     def _waiting(self, scope: Scope, kind: IndexKind, limit: int) -> list[str]:
-        """Return the ids of unindexed rows after the cursor."""
+        """Return the ids of unindexed rows after the cursor.
+
+        The scan continues after the last indexed id: from the cursor it would pass all rows that were indexed before.
+        Rows with earlier ids that were committed meanwhile are found by a last scan from the cursor.
+        """
         now = self._now()
-        waiting = self._backend.find_unindexed(scope, kind, after=self._cursor(scope, kind, now), limit=limit)
+        cursor = self._cursor(scope, kind, now)
+        reached = self._reached.get((scope, kind), "")
+        if reached > cursor:
+            if waiting := self._backend.find_unindexed(scope, kind, after=reached, limit=limit):
+                return waiting
+            self._reached.pop((scope, kind), None)
+        waiting = self._backend.find_unindexed(scope, kind, after=cursor, limit=limit)
         if not waiting:
             self._settle(scope, kind, now)
         return waiting
@@ -281,6 +297,7 @@ class SearchIndex:
         """Reset the cursors of a scope, so that rows with old ids are checked again."""
         for kind in _KINDS:
             self._indexed.pop((scope, kind), None)
+            self._reached.pop((scope, kind), None)
 
     # Reading ----------------------------------------------------------------------------------------
 

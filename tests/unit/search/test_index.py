@@ -10,7 +10,7 @@ import pytest
 import uuid_utils
 
 from graphmem.index.encoder import EpisodeEncoder
-from graphmem.models import Episode, Scope
+from graphmem.models import Episode, EpisodeQuery, IndexKind, Scope
 from graphmem.protocols import GraphBackend
 from graphmem.registry import open_backend
 from graphmem.search import search_index as module
@@ -102,3 +102,30 @@ def test_a_clock_that_was_set_back_hides_nothing(store: GraphBackend, clock: Clo
     put(store, clock, -7200.0)
 
     assert index.stale_scopes([HOME]) == [HOME]
+
+
+def test_a_backlog_is_scanned_once_and_rows_committed_meanwhile_are_indexed(
+    store: GraphBackend, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_BATCH", 2)
+    for second in range(-10, -4):
+        put(store, clock, float(second))
+    ids = [episode.id for episode in store.all_episodes([HOME], EpisodeQuery())]
+    scans: list[str] = []
+    find = store.find_unindexed
+
+    def recorded(scope: Scope, kind: IndexKind, *, after: str = "", limit: int = 1000) -> list[str]:
+        found = find(scope, kind, after=after, limit=limit)
+        if kind == "episode":
+            scans.append(after)
+            if after == ids[3] and store.stats(HOME).episodes == 6:
+                put(store, clock, -20.0)  # by a transaction that began earlier
+        return found
+
+    monkeypatch.setattr(store, "find_unindexed", recorded)
+    index = SearchIndex(store, EpisodeEncoder(None, PlainPhrases()))
+
+    assert index.index_waiting(HOME)
+    assert list(dict.fromkeys(scans))[:4] == ["", ids[1], ids[3], ids[5]]
+    assert scans.count("") == 5  # two before, one at the end that finds the late row, one with the lock, one after it
+    assert find(HOME, "episode") == []
