@@ -12,7 +12,7 @@ import base64
 import binascii
 import codecs
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Literal
 from urllib.parse import unquote
 
@@ -86,17 +86,32 @@ _USERS = "user;customer;client;owner;reader;human"
 _SINKS = "http;ftp;@;url;query;link;image;outgoing;answer;reply"
 _CODES = "decod;decrypt;rot13;caesar;base64;hex;payload;morse;revers;letters;word;convert"
 
-Rule = tuple[tuple[str, ...], re.Pattern[str]]
-"""Cues and a pattern: a text is searched for the pattern only if it contains one of the cues, which is faster."""
+Rules = tuple[tuple[tuple[str, ...], tuple[re.Pattern[str], ...]], ...]
+"""Cues and patterns: a text is searched for the patterns only if it contains one of the cues, which is faster."""
 
 
-def _rules(*rules: tuple[str, str]) -> tuple[Rule, ...]:
-    return tuple((tuple(cues.split(";")), re.compile(pattern)) for cues, pattern in rules)
+def _rules(*rules: tuple[str, str]) -> Rules:
+    patterns: dict[str, list[re.Pattern[str]]] = {}
+    for cues, pattern in rules:
+        patterns.setdefault(cues, []).append(re.compile(pattern))
+    return tuple((tuple(cues.split(";")), tuple(found)) for cues, found in patterns.items())
 
 
-def _holds(rules: Iterable[Rule], text: str) -> bool:
+def _cued(rules: Rules, text: str) -> Rules:
+    """Return the rules of which a text contains a cue."""
     padded = f" {text}"
-    return any(pattern.search(text) for cues, pattern in rules if any(cue in padded for cue in cues))
+    return tuple(rule for rule in rules if _has_cue(rule[0], padded))
+
+
+def _has_cue(cues: tuple[str, ...], text: str) -> bool:
+    for cue in cues:  # noqa: SIM110  a generator takes twice as long
+        if cue in text:
+            return True
+    return False
+
+
+def _holds(rules: Rules, text: str) -> bool:
+    return any(pattern.search(text) for _, patterns in _cued(rules, text) for pattern in patterns)
 
 
 def _any(*rules: str) -> re.Pattern[str]:
@@ -105,6 +120,7 @@ def _any(*rules: str) -> re.Pattern[str]:
 
 # Rules -----------------------------------------------------------------------------------------------
 
+_MARKUP_CUES = ("<", "[", "#", "`", '"role"', "system", "developer", "\n")
 _MARKUP = _any(
     r"<\|[a-z_]{2,30}\|>|\[/?inst\]|<</?sys>>",
     r"</(?:context|tool_result|tool_response|function_results?|documents?|retrieved|quote)>\s*(?:<"
@@ -123,6 +139,7 @@ _MARKUP = _any(
 )
 """Markup of chat formats, tools and roles; on lower-cased text with its line breaks."""
 
+_HIDDEN_CUES = ("<", "/*", "%%", 'alt="')
 _HIDDEN = _any(
     r"<!--.{0,300}?-->",
     r"/\*.{0,300}?\*/",
@@ -456,6 +473,7 @@ _OVERRIDE = "\u202e"
 _BASE64 = re.compile(r"(?<![\w+/])[A-Za-z0-9+/]{16,4000}={0,2}(?![\w+/=])", re.ASCII)
 _HEX = re.compile(r"(?<![0-9a-fA-F-])(?:[0-9a-fA-F]{2}){12,2000}(?![0-9a-fA-F-])")
 _ESCAPES = re.compile(r"(?:%[0-9a-fA-F]{2}){6,}|(?:\\u[0-9a-fA-F]{4}\s?){6,}")
+_SPACED_CUE = re.compile(r" \w \w \w\b")
 _SPACED = re.compile(r"(?:\b\w ){5,}\w\b|(?:\b\w ){3,}(?:\w )*?\w\b(?=  )")
 _LEET = str.maketrans("013457@$", "oieastas")
 _MIXED = re.compile(r"\b(?=[a-z]*[0-9@$])(?=[0-9@$]*[a-z])[a-z0-9@$]{3,20}\b")
@@ -483,22 +501,26 @@ def looks_like_injection(text: str, origin: Origin = "user") -> bool:
 def _is_suspicious(text: str, origin: Origin) -> bool:
     if not text.isascii() and (_TAGS.search(text) or _INVISIBLE_RUN.search(text) or _OVERRIDE in text):
         return True
-    if _has_instructions(text, origin):
+    lines = clean_lines(text)
+    if _has_instructions(lines, origin):
         return True
     return any(_READABLE.search(hidden) for hidden in _encoded(text)) or any(
-        _has_strong(other) for other in _readings(text)
+        _has_strong(other) for other in _readings(text, lines)
     )
 
 
-def _has_instructions(text: str, origin: Origin) -> bool:
-    lines = clean_lines(text)
-    if _MARKUP.search(lines) or any(_HIDDEN_ORDER.search(part[0]) for part in _HIDDEN.finditer(lines)):
+def _has_instructions(lines: str, origin: Origin) -> bool:
+    if _has_cue(_MARKUP_CUES, lines) and _MARKUP.search(lines):
+        return True
+    if _has_cue(_HIDDEN_CUES, lines) and any(_HIDDEN_ORDER.search(part[0]) for part in _HIDDEN.finditer(lines)):
         return True
     if _has_strong(lines):
         return True
     if origin == "assistant":
         return False
-    return any(_gives_order(sentence, origin) for sentence in _SENTENCE.split(lines) if len(sentence) >= _SHORTEST)
+    sentences = [sentence for sentence in _SENTENCE.split(lines) if len(sentence) >= _SHORTEST]
+    orders = _cued(_ORDERS, " ".join(sentences))  # many rules have no cue in any sentence
+    return any(_gives_order(sentence, origin, orders) for sentence in sentences)
 
 
 def clean_lines(text: str) -> str:
@@ -516,10 +538,10 @@ def _has_strong(text: str) -> bool:
     return (not flat.isascii() or _FOREIGN_CUE.search(flat) is not None) and _FOREIGN.search(flat) is not None
 
 
-def _gives_order(sentence: str, origin: Origin) -> bool:
+def _gives_order(sentence: str, origin: Origin, orders: Rules) -> bool:
     if origin == "user" and _FIRST_PERSON.search(sentence):
         return False
-    if _holds(_ORDERS, sentence):
+    if _holds(orders, sentence):
         return True
     return origin == "external" and _AGENT.search(sentence) is not None and _TOOLS.search(sentence) is not None
 
@@ -550,12 +572,11 @@ def _printable(data: bytes) -> str:
     return text if text.isprintable() and "\ufffd" not in text else ""
 
 
-def _readings(text: str) -> Iterator[str]:
+def _readings(text: str, lower: str) -> Iterator[str]:
     """Yield a disguised text unescaped, with spaced letters joined, digits as letters, reversed, and in rot13."""
-    if _ESCAPES.search(text):
+    if ("%" in text or "\\u" in text) and _ESCAPES.search(text):
         yield unquote(re.sub(r"\\u([0-9a-fA-F]{4})", lambda m: chr(int(m[1], 16)), text)).lower()
-    lower = clean_lines(text)
-    if _SPACED.search(lower):
+    if _SPACED_CUE.search(lower) and _SPACED.search(lower):
         yield " ".join("".join(word.split()) for word in re.split(r" {2,}", text.lower()))
     if len(_MIXED.findall(lower)) >= 3:
         yield lower.translate(_LEET)
