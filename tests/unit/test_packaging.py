@@ -71,3 +71,11 @@ def test_no_locked_package_is_torch_or_needs_it() -> None:
     locked = set(re.findall(r"^([\w.-]+)==", lock, re.MULTILINE))
     assert {"onnxruntime", "tokenizers"} <= locked
     assert locked & {"torch", "sentence-transformers", "transformers"} == set()
+
+
+def test_every_address_of_the_project_is_below_its_home() -> None:
+    urls = DECLARED["project"]["urls"]
+    assert {"Homepage", "Documentation", "Changelog", "Issues"} <= urls.keys()
+    assert [url for url in urls.values() if not url.startswith(urls["Homepage"])] == []
+    [page] = [url.partition("/main/")[2] for label, url in urls.items() if label == "Changelog"]
+    assert (ROOT / page).is_file()
