@@ -82,6 +82,9 @@ Use it for batches of bounded size. A collector that was off before stays off.
 """
 
 
+# Values of a process ------------------------------------------------------------------------------
+
+
 T = TypeVar("T")
 
 

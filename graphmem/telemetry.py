@@ -482,6 +482,9 @@ def in_span(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     return decorated
 
 
+# Calls of a store ---------------------------------------------------------------------------------
+
+
 _METHODS = frozenset(
     name for name in dir(GraphBackend) if not name.startswith("_") and callable(getattr(GraphBackend, name))
 )

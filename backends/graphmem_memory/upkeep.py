@@ -114,6 +114,9 @@ def unindex(store: Store, scope: Scope, kind: IndexKind, key: str) -> None:
         _put_state(store, scope, replace(state, generation=state.generation + 1))
 
 
+# Upkeep -------------------------------------------------------------------------------------------
+
+
 _DECAY_PAGE = 1000
 
 

@@ -218,6 +218,9 @@ def _subgraph_edge(row: Row) -> SubgraphEdge[str]:
     return row[0], source, target, row[3], TYPES[row[4]], row[5], row[6], row[7], start, row[13]
 
 
+# Entities -----------------------------------------------------------------------------------------
+
+
 _PER_WORD = 1000
 _SCORED = 200
 _COUNTED = 1000

@@ -114,6 +114,9 @@ def _of_server(error: Neo4jError, place: str, limit: float | None) -> GraphMemEr
     return BackendUnavailable(f"{place}: {message} ({code})")
 
 
+# Server -------------------------------------------------------------------------------------------
+
+
 _SCHEMES = {f"{scheme}{tls}" for scheme in ("neo4j", "bolt") for tls in ("", "+s", "+ssc")}
 _OLDEST = (5, 26)
 _PAUSE = 0.25

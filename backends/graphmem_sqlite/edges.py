@@ -314,6 +314,9 @@ def as_of_values(as_of: AsOf) -> dict[str, int]:
     return {"valid": micros(as_of.valid), "known": micros(as_of.known)}
 
 
+# Traversal ----------------------------------------------------------------------------------------
+
+
 SEEDS = """
 SELECT e.key, e.id, e.name, e.entity_type FROM json_each(:ids) AS wanted
 CROSS JOIN entities AS e ON e.id = wanted.value

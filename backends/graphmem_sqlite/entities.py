@@ -104,6 +104,9 @@ def _ranked(connection: sqlite3.Connection, keys: Sequence[int], weights: dict[s
     return [key for _, _, key in sorted(scored)]
 
 
+# Entities -----------------------------------------------------------------------------------------
+
+
 RESOLVE_NAMES = " ".join(
     (
         "SELECT wanted.value,",

@@ -84,6 +84,9 @@ class WriterLock:
             self._taken = False
 
 
+# File ---------------------------------------------------------------------------------------------
+
+
 APPLICATION_ID = 0x67724D65
 """Marks files of graphmem ("grMe") in the header of the database (SQLite file format, section 1.3.11)."""
 
@@ -305,6 +308,9 @@ def release(key: FileKey) -> None:
             _held[key] = (descriptor, users - 1)
         else:
             os.close(descriptor)
+
+
+# Schema -------------------------------------------------------------------------------------------
 
 
 _RECORDS = """

@@ -227,6 +227,9 @@ def _entry_of(row: Sequence[Any]) -> IndexEntry:
 
 # Merges -----------------------------------------------------------------------------------------
 
+# Upkeep -------------------------------------------------------------------------------------------
+
+
 _OF_EACH_SCOPE = """
 SELECT m.body FROM json_each(:scopes) AS wanted CROSS JOIN merges AS k ON k.key IN (
     SELECT x.key FROM merges AS x INDEXED BY merges_by_scope

@@ -149,6 +149,9 @@ def _ranks(count: int, order: int) -> NDArray[np.uint64]:
     return mixed ^ (mixed >> np.uint64(31))
 
 
+# Leiden -------------------------------------------------------------------------------------------
+
+
 SPLIT_ABOVE = 100
 """Groups with more entities than this are split again on the next level."""
 
@@ -280,6 +283,9 @@ def _induced(graph: EntityGraph, members: Ints) -> EntityGraph:
     np.cumsum(np.bincount(row, minlength=len(members)), out=begin[1:])
     names = [graph.node_ids[int(n)] for n in members]
     return EntityGraph(names, begin, neighbor[inside], graph.weight[places][inside])
+
+
+# Detection ----------------------------------------------------------------------------------------
 
 
 _log = logging.getLogger(__name__)

@@ -181,6 +181,9 @@ def _communities(labels: Ints, coarser: Ints | None) -> NDArray[np.bool_]:
     return real
 
 
+# Planning -----------------------------------------------------------------------------------------
+
+
 EXTRACTIVE = ":extractive"
 """Suffix of the fingerprint of a summary that was not written by a language model."""
 

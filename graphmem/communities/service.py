@@ -282,6 +282,9 @@ def _word_scores(query: str, communities: Sequence[Community]) -> Floats:
     return has @ idf if len(asked) else np.zeros(len(communities))
 
 
+# Service ------------------------------------------------------------------------------------------
+
+
 class Communities:
     """The components for communities of one store.
 

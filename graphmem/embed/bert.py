@@ -254,6 +254,9 @@ def _quantize(x: str) -> Iterator[bytes]:
     yield new_node("Cast", [f"{x}/shifted"], [f"{x}/quantized"], attribute("to", UINT8))
 
 
+# Models -------------------------------------------------------------------------------------------
+
+
 _log = logging.getLogger(__name__)
 
 _IN_FOLDER = ("model.onnx", "onnx/model.onnx", "onnx/model_quantized.onnx")

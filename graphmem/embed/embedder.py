@@ -334,6 +334,9 @@ def _declared_dimension(model: object) -> int | None:
     return dimension if isinstance(dimension, int) and dimension > 0 else None
 
 
+# Selection ----------------------------------------------------------------------------------------
+
+
 _log = logging.getLogger(__name__)
 
 _CHOICES = (

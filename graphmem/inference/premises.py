@@ -285,6 +285,9 @@ def _settle_all(backend: GraphBackend, scope: Scope) -> int:
         backend.write(scope, Changes(edges=edges, removals=removals))
 
 
+# Rejected facts -----------------------------------------------------------------------------------
+
+
 @dataclass(slots=True)
 class MovedRejections:
     """What a merge does with rejected facts.

@@ -79,6 +79,9 @@ def with_folded(backend: GraphBackend, scope: Scope, edges: Collection[Edge]) ->
     return ids
 
 
+# Corrections --------------------------------------------------------------------------------------
+
+
 Stated = Collection[tuple[EdgeKey, datetime]]
 """(key, valid_from) of the facts in the new extraction."""
 

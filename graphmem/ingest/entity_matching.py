@@ -46,6 +46,9 @@ from graphmem.protocols import GraphBackend
 from graphmem.text.names import is_same_spelling, may_be_same, numbers_differ, obstacle, short_forms, spellings
 from graphmem.text.normalize import fact_text, split_words
 
+# Note linking -------------------------------------------------------------------------------------
+
+
 _log = logging.getLogger(__name__)
 
 _WAITING_AT_ONCE = 256  # unindexed entities embedded per batch

@@ -213,6 +213,9 @@ def front_matter_title(lines: Iterator[tuple[int, str]]) -> tuple[str | None, It
     return None, chain(head, lines)
 
 
+# Readers ------------------------------------------------------------------------------------------
+
+
 __all__ = [
     "DATE_ORDERS",
     "FORMATS",
@@ -363,7 +366,7 @@ def _text_of(head: bytes) -> str:
     return head.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace")
 
 
-# Lines ---------------------------------------------------------------------------------------------
+# Lines --------------------------------------------------------------------------------------------
 
 
 def _json_lines(source: Source, refused: Report) -> Iterator[tuple[int, object]]:

@@ -198,6 +198,9 @@ def _reason(error: InvalidInput) -> str:
     return re.split("[:'\"]", str(error), maxsplit=1)[0].strip()  # without the name that it quotes
 
 
+# Resolution ---------------------------------------------------------------------------------------
+
+
 TYPE_STATED = "type_stated"
 """Property that is False on entities of unstated type; the first mention with a stated type sets it."""
 

@@ -134,6 +134,9 @@ def provider_name(model: object) -> str:
     return _TELEMETRY_NAMES.get(package, package)
 
 
+# Errors -------------------------------------------------------------------------------------------
+
+
 _REJECTING = frozenset({400, 405, 415, 422, 501})
 _TRANSPORT = frozenset({401, 402, 403, 407, 408, 409, 413, 429, 502, 503, 504, 529})
 _FEATURE = re.compile(

@@ -133,6 +133,9 @@ class Receipt:
         return await self._engine.aflush(self._scope, None, self.episode_id) == 0
 
 
+# Exploration --------------------------------------------------------------------------------------
+
+
 class Exploration(ScopedMemory):
     """Reads of what a memory holds, without ranking by a question: entities, facts, versions, sessions, pictures."""
 

@@ -203,6 +203,9 @@ KINDS = (
 """In the order in which they are copied: a row references only rows before it."""
 
 
+# Copy ---------------------------------------------------------------------------------------------
+
+
 _BATCH = 500  # rows in a transaction of the secondary
 _KEPT = 20_000  # differing rows of a kind that are kept between removing and storing; more are read again
 

@@ -105,6 +105,9 @@ def is_equal(primary: GraphBackend, secondary: GraphBackend, scope: Scope) -> bo
     return is_usable(theirs) and theirs == token_of(primary, scope)
 
 
+# States -------------------------------------------------------------------------------------------
+
+
 Phase = Literal[
     "idle",
     "starting",

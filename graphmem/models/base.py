@@ -154,6 +154,9 @@ def _explain(model: str, error: ValidationError) -> str:
     return "; ".join(lines)
 
 
+# Attachments --------------------------------------------------------------------------------------
+
+
 ATTACHMENTS = "attachments"
 """Key of the attachments in stored metadata: a JSON list of their fields."""
 

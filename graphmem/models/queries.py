@@ -172,6 +172,9 @@ def _comparable(value: Scalar, wanted: Scalar) -> bool:
     return isinstance(value, str) == isinstance(wanted, str)
 
 
+# Queries ------------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityQuery:
     """Filter for entities; None doesn't restrict.

@@ -392,6 +392,9 @@ def to_facts(
     return with_trust(facts, sources)
 
 
+# History ------------------------------------------------------------------------------------------
+
+
 _COUNTED_AT_ONCE = 500  # entities per batch
 
 

@@ -258,6 +258,9 @@ _PAST, _FUTURE, _GRAPH, _QUESTION, _GLOBAL = map(
 )
 
 
+# Past times ---------------------------------------------------------------------------------------
+
+
 _INSTANT = timedelta(microseconds=1)
 
 Tense = Literal["past", "perfect", "present", "unknown"]

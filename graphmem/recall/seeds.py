@@ -162,6 +162,9 @@ def _unit(vectors: Vectors, *, rows: int) -> Floats:
     return found / np.where(length == 0.0, 1.0, length)
 
 
+# Seeds --------------------------------------------------------------------------------------------
+
+
 _DEGREE_SHARE, _TYPES_SHARE, _ALL_TYPES = 0.6, 0.4, 4
 
 

@@ -141,6 +141,9 @@ def _premise_ids(fact: Fact | Edge) -> list[str]:
     return str(fact.properties.get(PREMISES, "")).split()
 
 
+# Subgraph -----------------------------------------------------------------------------------------
+
+
 PAST = 0.5
 """Factor of the score of a state that is over."""
 

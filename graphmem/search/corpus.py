@@ -141,6 +141,9 @@ def _cosines(stored: NDArray[np.int8], rows: NDArray[np.integer], question: Floa
     return found
 
 
+# Corpus -------------------------------------------------------------------------------------------
+
+
 _INSTRUCTION = re.compile(
     r"\W{0,3}(?:(?:and|also|ok|please)\b\W{1,3}){0,3}"
     r"(?:(?:always|never) (?!(?:an?|the|been|glad|good|great|had|happy|heard|mind|said|seen|thought|tried|used)\b)\w"

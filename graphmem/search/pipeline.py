@@ -23,6 +23,9 @@ from graphmem.search.results import ExpansionConfig, SearchOptions
 from graphmem.telemetry import in_span
 from graphmem.text.normalize import terms
 
+# Confidence ---------------------------------------------------------------------------------------
+
+
 Floats = NDArray[np.float64]
 Vectors = NDArray[np.float32]
 Ints = NDArray[np.int64]

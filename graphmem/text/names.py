@@ -257,6 +257,9 @@ def _without_plural(word: str) -> str:
     return f"{stem[:-1]}i" if stem.endswith("y") else stem
 
 
+# Names in texts -----------------------------------------------------------------------------------
+
+
 _SHORTEST = 3  # minimum letters of a name matched in any letter case
 _INFLECTED = 4  # minimum letters of a name that may have an ending
 _BETWEEN = r"[\s_.\-]{1,3}"

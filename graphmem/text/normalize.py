@@ -119,6 +119,9 @@ def fact_text(fact: str) -> str:
     return clean(fact, MAX_FACT_BYTES)
 
 
+# Text that is shown -------------------------------------------------------------------------------
+
+
 # controls except tab and newline, separators of lines, Default_Ignorable_Code_Point of Unicode, and annotations
 _ALL = (
     "\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164"
@@ -141,6 +144,9 @@ INVISIBLE = re.compile(
 def visible(text: str) -> str:
     """Return a text without control and invisible characters, which can hide instructions from a reader."""
     return INVISIBLE.sub("", text)
+
+
+# Words --------------------------------------------------------------------------------------------
 
 
 MAX_QUERY = 512

@@ -169,6 +169,9 @@ class _Search:
         return fact_goes(self._request, self._facts, self._entities, edge)
 
 
+# Facts that go on ---------------------------------------------------------------------------------
+
+
 _END = ("valid_to", "expired_at", "superseded_by", "end_reason", "prior_valid_to")
 
 
@@ -305,6 +308,9 @@ class _Reopening:
     def _slot(self, edge: Edge) -> tuple[str, ...]:
         slot = (edge.source_id, edge.relation)
         return slot if self._ontology.is_single_valued(edge.relation) else (*slot, edge.target_id)
+
+
+# Search -------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

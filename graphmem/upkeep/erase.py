@@ -182,6 +182,9 @@ class _Ledger:
         return row
 
 
+# Erasure ------------------------------------------------------------------------------------------
+
+
 _PAGE = 500
 EXAMPLES = 5
 SHOWN = 80  # characters of each example text

@@ -148,6 +148,9 @@ def named_in(names: Iterable[str], texts: Iterable[str]) -> bool:
     return any(map(NameFinder(names).found_in, texts))
 
 
+# Episodes that name a person or thing -------------------------------------------------------------
+
+
 _PAGE = 500
 _POSSESSIVE = re.compile(r"['’]s\b")
 

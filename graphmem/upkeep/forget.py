@@ -79,6 +79,9 @@ class DeferredScrub:
                     self._waiting = states | self._waiting
 
 
+# Erasure on request -------------------------------------------------------------------------------
+
+
 _log = logging.getLogger(__name__)
 
 
@@ -445,6 +448,9 @@ def _drop_copies(index: IndexCopies, scope: Scope, done: Erased | None) -> Itera
     except IndexUnavailable as error:
         _log.warning("forget: %s", error)
         yield f"vectors in an index outside of the store, until it is available again: {error}"
+
+
+# Erasure on expiry --------------------------------------------------------------------------------
 
 
 EXPIRED = "expired episodes"

@@ -235,6 +235,9 @@ def is_row_kind(kind: object) -> TypeGuard[RowKind]:
     return kind in _MODELS or kind in ("index", "mark")
 
 
+# Look-ups -----------------------------------------------------------------------------------------
+
+
 def entity_called(backend: GraphBackend, scope: Scope, name_or_id: str) -> Entity:
     """Return the entity with this id, or else with this name.
 

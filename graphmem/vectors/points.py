@@ -188,6 +188,9 @@ def _batches(scope: Scope, items: Mapping[str, VectorRows]) -> Iterator[tuple[li
         yield keys, rows
 
 
+# Exact search -------------------------------------------------------------------------------------
+
+
 _MOST_DEAD = 0.5  # maximum share of deleted rows before a matrix is compacted
 
 

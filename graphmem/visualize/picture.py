@@ -208,6 +208,9 @@ class Picture:
     left_out: int = 0
 
 
+# Reading ------------------------------------------------------------------------------------------
+
+
 _LINKS_PER_NODE = 10  # limit of links per node, for readability
 _RANKED_FACTS = 20_000  # newest facts that rank the entities of a scope above the limit
 _SOURCES_PER_LINK = 5

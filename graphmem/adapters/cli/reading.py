@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 _QUOTED = 300  # characters of an episode that are quoted
 
 
+# Communities and pictures -------------------------------------------------------------------------
+
+
 def register(app: typer.Typer) -> None:
     """Add the commands to the program."""
     command(app)(recall)

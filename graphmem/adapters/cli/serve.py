@@ -228,6 +228,9 @@ def _shown(key: Key) -> dict[str, object]:
     }
 
 
+# Worker -------------------------------------------------------------------------------------------
+
+
 _HEALTH_BEGIN = b'{"format":"graphmem-health"'
 _STALE = 30.0  # seconds after which a state means that its worker hangs or is gone
 _SECONDS = 10.0  # for a worker to answer

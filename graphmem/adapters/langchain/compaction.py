@@ -186,6 +186,9 @@ def _unique(lines: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(lines))
 
 
+# Compaction ---------------------------------------------------------------------------------------
+
+
 _OVERHEAD = 4  # tokens of a message in addition to its text
 _SHORTEST = 200  # characters to which the result of a tool may be cut
 _CUT = " … [cut]"

@@ -138,6 +138,9 @@ def _document(found: Found, degraded: Sequence[str]) -> Document:
     )
 
 
+# Tools --------------------------------------------------------------------------------------------
+
+
 class _Manage(BaseModel):
     content: Annotated[str | None, Field(description="text of the note, to create or update")] = None
     action: Action = "create"

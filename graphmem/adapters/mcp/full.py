@@ -455,6 +455,9 @@ def _ids_of(name: str, facts: Sequence[Fact]) -> set[str]:
     return common
 
 
+# Erasure ------------------------------------------------------------------------------------------
+
+
 _SHOWN = 5  # texts of a kind, and names in a question
 
 

@@ -195,6 +195,9 @@ def _errors_reported(read: Callable[P, Awaitable[str]]) -> Callable[P, Awaitable
     return run
 
 
+# Server -------------------------------------------------------------------------------------------
+
+
 AsgiApp = Callable[[Any, Any, Any], Awaitable[None]]
 
 Profile = Literal["core", "full"]

@@ -136,6 +136,9 @@ class _Page(HTMLParser):
         self._line = []
 
 
+# Mail ---------------------------------------------------------------------------------------------
+
+
 _REPLY = re.compile(r"\s{0,4}(?:re|aw|sv|antw|fwd?|wg)(?:\[\d{1,3}\])?:", re.IGNORECASE)
 _INTRODUCES = re.compile(r"(?:On |Am |Le |El |Il ).{0,200}:\s{0,4}\Z|.{0,200} (?:wrote|schrieb|writes):\s{0,4}\Z")
 _MAX_HEADER = 2000

@@ -177,6 +177,9 @@ def _is_hidden(at: str) -> bool:
     return at.endswith("/") or any(part.startswith(".") or part == "__MACOSX" for part in at.split("/"))
 
 
+# Open files ---------------------------------------------------------------------------------------
+
+
 Format = Literal[
     "turns", "triples", "json", "csv", "text", "markdown", "html",
     "mbox", "eml", "whatsapp", "slack", "chatgpt", "srt", "vtt",

@@ -87,6 +87,9 @@ def governor(token: Token) -> Token:
     return token
 
 
+# Clauses ------------------------------------------------------------------------------------------
+
+
 SUBJECTS = ("nsubj", "nsubjpass")
 _CLAUSES = ("ROOT", "conj", "ccomp", "advcl", "parataxis", "relcl", "acl", "dep")
 

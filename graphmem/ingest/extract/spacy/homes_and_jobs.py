@@ -109,6 +109,9 @@ def _is_small_name(noun: Token, *, sure: bool) -> bool:
     return noun.doc.text.islower() or not any(t.text[:1].isupper() for t in noun.doc if t.text != "I")
 
 
+# Jobs ---------------------------------------------------------------------------------------------
+
+
 LIKELY = 0.7
 _LONG = 31
 _PAST_JOB = frozenset("old former previous last".split())

@@ -152,6 +152,9 @@ def _edge(source: End, relation: str, target: End, fact: str, confidence: float)
     )
 
 
+# Attributes ---------------------------------------------------------------------------------------
+
+
 CONFIDENCE = 0.9
 _INTRODUCTION = 0.7
 
