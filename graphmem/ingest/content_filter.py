@@ -126,8 +126,9 @@ _MARKDOWN = re.compile(
 )
 _SMILEY = re.compile(r"[:;]['-]?[()\[\]|\\/](?=\s|\Z)|<3+|\(?\^[_.-]*\^\)?")
 _PUNCTUATION = re.compile(r"[{}\[\]();=<>|\\&^]")
-_MIN_KINDS = 3
-_BLOB = re.compile(r"[\w+/=-]{80,}", re.ASCII)
+_MIN_KINDS, _MIN_SHARE, _MIN_SIZE = 3, 0.12, 40
+_BLOB_LENGTH = 80
+_BLOB = re.compile(rf"[\w+/=-]{{{_BLOB_LENGTH},}}", re.ASCII)
 # comments and docstrings count neither as code nor as prose
 _COMMENT = re.compile(
     r'"""(?:.*?)"""|\'\'\'(?:.*?)\'\'\'|'
@@ -161,7 +162,14 @@ def is_code(text: str) -> bool:
     counted = fenced + sum(_weight(line) for line in rest)
     if counted and fenced + coded >= _MOSTLY * counted:
         return True
-    return _is_table(rest) or _is_dense(text) or sum(map(len, _BLOB.findall(_URL.sub("", text)))) >= _MOSTLY * whole
+    return _is_table(rest) or _is_dense(text) or _blobs(text) >= _MOSTLY * whole
+
+
+def _blobs(text: str) -> int:
+    """Return the number of characters in long runs without spaces that are no addresses."""
+    if max(map(len, text.split()), default=0) < _BLOB_LENGTH:
+        return 0
+    return sum(map(len, _BLOB.findall(_URL.sub("", text))))
 
 
 def _without_block_comments(text: str) -> str:
@@ -224,6 +232,9 @@ def _is_table(rows: list[str]) -> bool:
 
 def _is_dense(text: str) -> bool:
     """Return whether the frequency and variety of code punctuation exceed those of prose."""
+    found = _PUNCTUATION.findall(text)
+    if len(found) < _MIN_SHARE * _MIN_SIZE or len(set(found)) < _MIN_KINDS:
+        return False  # there is no more in what is left without links, smileys and code in the line
     bare = _INLINE.sub("", _SMILEY.sub("", _URL.sub("", _MARKDOWN.sub("", text))))
     size, marks = _weight(bare), _PUNCTUATION.findall(bare)
-    return size >= 40 and len(marks) >= 0.12 * size and len(set(marks)) >= _MIN_KINDS
+    return size >= _MIN_SIZE and len(marks) >= _MIN_SHARE * size and len(set(marks)) >= _MIN_KINDS

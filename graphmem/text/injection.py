@@ -431,6 +431,12 @@ _AGENT = re.compile(r"\b(?:agents?|assistants?|ai|llms?|chat ?bots?|tool|webhook
 
 _FIRST_PERSON = re.compile(r"\b(?:i|i'm|i've|i'd|i'll|me|my|mine|we|us|our|myself)\b")
 
+_FOREIGN_CUES = tuple(
+    "ignor;vergiss;missachte;überschreib;umgeh;systemprompt;olvida;omite;descarta;anula;desobedece;oubli;néglige"
+    ";contourne;prompt système;dimentica;trascura;esqueça;desconsidere;negeer;vergeet;glöm;bortse;zapomnij;pomiń"
+    ";игнорируй;забудь;önceki;yukarıdaki;忽略;无视;忘记;忽視;無視;指示;命令;ルール;指令;du bist;eres;tu es;sei ora"
+    ";você é agora;je bent nu;der nutzer;der benutzer;el usuario;l'utili;l'utente;o usuário;de gebruiker".split(";")
+)
 _FOREIGN = _any(
     r"\b(?:ignorier\w*|vergiss|missachte\w*|überschreib\w*|umgeh\w*)\b[^.!?]{0,40}\b(?:vorherig|bisherig"
     r"|vorig|obig|früher|dein|eur|system)\w*[^.!?]{0,30}\b(?:anweisung|regel|befehl|vorgabe|instruktion"
@@ -535,7 +541,7 @@ def _has_strong(text: str) -> bool:
     flat = " ".join(text.split())
     if _holds(_STRONG, flat):
         return True
-    return (not flat.isascii() or _FOREIGN_CUE.search(flat) is not None) and _FOREIGN.search(flat) is not None
+    return _has_cue(_FOREIGN_CUES, flat) and _FOREIGN.search(flat) is not None
 
 
 def _gives_order(sentence: str, origin: Origin, orders: Rules) -> bool:
@@ -544,12 +550,6 @@ def _gives_order(sentence: str, origin: Origin, orders: Rules) -> bool:
     if _holds(orders, sentence):
         return True
     return origin == "external" and _AGENT.search(sentence) is not None and _TOOLS.search(sentence) is not None
-
-
-_FOREIGN_CUE = re.compile(
-    r"\b(?:ignor|vergiss|missachte|olvida|oublie|dimentic|negeer|vergeet|zapomnij|systemprompt|du bist|eres"
-    r"|tu es|sei ora|der nutzer|der benutzer|el usuario|l'utili|l'utente|de gebruiker)"
-)
 
 
 def _encoded(text: str) -> Iterator[str]:
