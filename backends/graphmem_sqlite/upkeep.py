@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections.abc import Sequence
 from datetime import datetime
@@ -48,27 +49,38 @@ BY_KEY = """
 SELECT i.kind, i.key, i.model, i.vectors, i.pieces, i.detail, i.complete, i.position FROM json_each(:keys) AS wanted
 CROSS JOIN index_entries AS i ON i.scope = :scope AND i.kind = :kind AND i.key = wanted.value ORDER BY i.key
 """
+
+
+_WITHOUT_ENTRY = r"""(
+    NOT EXISTS (SELECT 1 FROM index_entries AS i WHERE i.scope = x.scope AND i.kind = '\1' AND i.key = x.id)
+    OR EXISTS (
+        SELECT 1 FROM index_entries AS i INDEXED BY index_entries_incomplete
+        WHERE i.scope = x.scope AND i.kind = '\1' AND i.key = x.id AND NOT i.complete
+    )
+)"""
+
+
+def _expanded(statement: str) -> str:
+    """Replace UNINDEXED(kind) by the condition that row `x` has no complete entry, read from indexes alone."""
+    return re.sub(r"UNINDEXED\((\w+)\)", _WITHOUT_ENTRY, statement)
+
+
 UNINDEXED = {
-    "episode": """
-    SELECT x.id FROM episodes AS x WHERE x.scope = :scope AND x.id > :after AND NOT EXISTS (
-        SELECT 1 FROM index_entries AS i
-        WHERE i.scope = x.scope AND i.kind = 'episode' AND i.key = x.id AND i.complete
-    ) ORDER BY x.id LIMIT :limit
-    """,
-    "fact": """
+    "episode": _expanded("""
+    SELECT x.id FROM episodes AS x
+    WHERE x.scope = :scope AND x.id > :after AND UNINDEXED(episode) ORDER BY x.id LIMIT :limit
+    """),
+    "fact": _expanded("""
     SELECT x.id FROM edges AS x
     WHERE x.scope = :scope AND x.id > :after AND x.valid_to IS NULL AND x.expired_at IS NULL AND x.inferred IS NULL
-    AND NOT EXISTS (
-        SELECT 1 FROM index_entries AS i WHERE i.scope = x.scope AND i.kind = 'fact' AND i.key = x.id AND i.complete
-    ) ORDER BY x.id LIMIT :limit
-    """,
-    "entity": """
-    SELECT x.id FROM entities AS x WHERE x.scope = :scope AND x.id > :after AND x.archived_at IS NULL AND NOT EXISTS (
-        SELECT 1 FROM index_entries AS i WHERE i.scope = x.scope AND i.kind = 'entity' AND i.key = x.id AND i.complete
-    ) ORDER BY x.id LIMIT :limit
-    """,
+    AND UNINDEXED(fact) ORDER BY x.id LIMIT :limit
+    """),
+    "entity": _expanded("""
+    SELECT x.id FROM entities AS x WHERE x.scope = :scope AND x.id > :after AND x.archived_at IS NULL
+    AND UNINDEXED(entity) ORDER BY x.id LIMIT :limit
+    """),
 }
-INDEX_STATUS = """
+INDEX_STATUS = _expanded("""
 WITH asked AS (
     SELECT
         wanted.key AS place, s.key AS scope, wanted.value ->> 1 AS episode, wanted.value ->> 2 AS fact,
@@ -78,17 +90,11 @@ WITH asked AS (
 SELECT
     a.place, t.model, coalesce(t.generation, 0),
     EXISTS (
-        SELECT 1 FROM episodes AS x WHERE x.scope = a.scope AND x.id > a.episode AND NOT EXISTS (
-            SELECT 1 FROM index_entries AS i
-            WHERE i.scope = x.scope AND i.kind = 'episode' AND i.key = x.id AND i.complete
-        )
+        SELECT 1 FROM episodes AS x WHERE x.scope = a.scope AND x.id > a.episode AND UNINDEXED(episode)
     ) OR EXISTS (
         SELECT 1 FROM edges AS x
         WHERE x.scope = a.scope AND x.id > a.fact AND x.valid_to IS NULL AND x.expired_at IS NULL AND x.inferred IS NULL
-        AND NOT EXISTS (
-            SELECT 1 FROM index_entries AS i
-            WHERE i.scope = x.scope AND i.kind = 'fact' AND i.key = x.id AND i.complete
-        )
+        AND UNINDEXED(fact)
     ),
     EXISTS (SELECT 1 FROM index_entries AS i WHERE i.scope = a.scope AND i.position > a.position),
     EXISTS (
@@ -97,7 +103,7 @@ SELECT
         SELECT 1 FROM episodes AS x INDEXED BY episodes_expiring WHERE x.scope = a.scope AND x.expires_at IS NOT NULL
     )
 FROM asked AS a LEFT JOIN index_states AS t ON t.scope = a.scope
-"""
+""")
 REMOVE_ENTRY = "DELETE FROM index_entries WHERE scope = ? AND kind = ? AND key = ?"
 ADD = """
 INSERT INTO index_entries (scope, kind, key, model, vectors, pieces, detail, complete) VALUES (?, ?, ?, ?, ?, ?, ?, ?)

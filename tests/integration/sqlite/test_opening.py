@@ -192,7 +192,7 @@ def test_a_file_of_an_older_schema_is_migrated(tmp_path: Path) -> None:
         store.add_episodes(SCOPE, [stored])
     with closing(sqlite3.connect(path)) as connection:  # schema 7 had no mark, no ends and no inferred facts
         connection.executescript(
-            "DROP TABLE move;"
+            "DROP TABLE move; DROP INDEX index_entries_incomplete;"
             "DROP INDEX edges_by_successor; DROP INDEX edges_with_ends; ALTER TABLE edges DROP COLUMN ends;"
             "ALTER TABLE edges DROP COLUMN inferred;"
             "DROP INDEX episodes_ended; DROP INDEX episodes_expiring;"

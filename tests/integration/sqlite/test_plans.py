@@ -35,6 +35,7 @@ from graphmem_sqlite import (
     episodes,
     rows,
     traces,
+    upkeep,
     writing,
 )
 from graphmem_sqlite.communities import community_statement, membership_statement
@@ -183,6 +184,17 @@ def test_no_statement_scans_a_table(tmp_path: Path) -> None:
     scanning = {s: found for s in statements() if (found := scans(plan(connection, s)))}
     store.close()
     assert scanning == {}
+
+
+@pytest.mark.parametrize("kind", ["episode", "fact", "entity"])
+def test_a_check_for_unindexed_rows_reads_no_entry(tmp_path: Path, kind: str) -> None:
+    """Entries hold vectors, and what is read behind those takes three times as long."""
+    store = store_at(tmp_path / "memory.db")
+    lines = plan(store.database.writer, upkeep.UNINDEXED[kind])
+    store.close()
+    of_entries = [line for line in lines if line.startswith("SEARCH i ")]
+    assert len(of_entries) == 2
+    assert all("COVERING INDEX" in line or "index_entries_incomplete" in line for line in of_entries)
 
 
 def test_a_scan_would_be_noticed(tmp_path: Path) -> None:
