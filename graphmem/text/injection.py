@@ -24,7 +24,7 @@ Origin = Literal["user", "assistant", "external"]
 _PIECE, _LONGEST_PHRASE = 10_000, 300
 _SHORTEST = 10  # characters of an order
 _LINE_END = re.compile(r"[\r\n\u2028\u2029\x85]+")
-_BLANKS = re.compile(r"[^\S\n]+")
+_BLANKS = re.compile(r"[^\S\n]{2,}|[^\S\n ]")
 _SENTENCE = re.compile(r"(?<=[.!?;\n])\s+|\n+|(?<=[。！？])")
 
 # Words -----------------------------------------------------------------------------------------------
@@ -434,7 +434,7 @@ _FIRST_PERSON = re.compile(r"\b(?:i|i'm|i've|i'd|i'll|me|my|mine|we|us|our|mysel
 _FOREIGN_CUES = tuple(
     "ignor;vergiss;missachte;überschreib;umgeh;systemprompt;olvida;omite;descarta;anula;desobedece;oubli;néglige"
     ";contourne;prompt système;dimentica;trascura;esqueça;desconsidere;negeer;vergeet;glöm;bortse;zapomnij;pomiń"
-    ";игнорируй;забудь;önceki;yukarıdaki;忽略;无视;忘记;忽視;無視;指示;命令;ルール;指令;du bist;eres;tu es;sei ora"
+    ";игнорируй;забудь;önceki;yukarıdaki;忽略;无视;忘记;忽視;無視;指示;命令;ルール;指令;du bist ;eres ;tu es ;sei ora"
     ";você é agora;je bent nu;der nutzer;der benutzer;el usuario;l'utili;l'utente;o usuário;de gebruiker".split(";")
 )
 _FOREIGN = _any(
