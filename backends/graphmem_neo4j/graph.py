@@ -1,8 +1,10 @@
 """Facts and entities: reads, retrieval counts, traversal, and the search for a question.
 
-Full text finds the rows; the score is computed here: Lucene's own would weigh words by their number of rows in *all*
-scopes. For each word at most `_PER_WORD` rows are read, in the engine; the `_SCORED` best by the weights of the words
-that found them are scored exactly: BM25 over name and summary with the name counted ten times (BM25F with one
+A query of facts picks one way in (ids, ends, …); the rest of it filters.
+
+Full text finds the rows of entities; the score is computed here: Lucene's own would weigh words by their number of rows
+in *all* scopes. For each word at most `_PER_WORD` rows are read, in the engine; the `_SCORED` best by the weights of
+the words that found them are scored exactly: BM25 over name and summary with the name counted ten times (BM25F with one
 saturation; Robertson and Zaragoza 2009, section 3.5). The number of rows in the formula is a constant and the average
 length is that of the scored rows, so that nothing outside of the searched scopes has an influence.
 """

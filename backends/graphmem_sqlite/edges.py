@@ -1,4 +1,7 @@
-"""Facts: reads, retrieval counts, and traversal."""
+"""Facts: reads, retrieval counts, and traversal.
+
+A query picks one way in (ids, keys, a node's edges, …); the rest filters.
+"""
 
 from __future__ import annotations
 

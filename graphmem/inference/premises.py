@@ -4,8 +4,8 @@ Each write that ends, changes or removes facts goes through `write_facts`, which
 the inferred facts that lose a premise. An inferred fact shares an entity with each of its premises, so that the facts
 around the changed ones contain all that may depend on them.
 
-They are kept, so that they aren't inferred again. The inferred facts that they follow from are kept as well, because an
-erasure finds them through these. Pure functions, without a store.
+Rejected facts are kept, so that they aren't inferred again. The inferred facts that they follow from are kept as well,
+because an erasure finds them through these.
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@ A bulk load contains thousands of names, and embedding one takes a thousand time
 judge, vectors only merge names made of the same words (`obstacle`). A bulk load therefore embeds only names that share
 their words with another one; the others are stored without a vector, which is computed later in the background or by
 the first search that needs it.
+
+Note linking (A-MEM, arXiv 2502.12110) adds `similar_to` facts between a new entity and its nearest neighbors.
 """
 
 from __future__ import annotations

@@ -35,53 +35,6 @@ from graphmem.upkeep.eviction import run_and_roll_back
 from graphmem.upkeep.schedule import Stopping
 from graphmem.upkeep.scope_rows import entity_called
 
-States = Iterable[tuple[Scope, JobState]]
-Clean = Callable[[States], Sequence[str]]
-"""Cleans the files after erasures of scopes with these job states; returns what is left, and why."""
-
-
-def scrub_files(backend: GraphBackend, states: States) -> tuple[str, ...]:
-    """Scrub the files and record this in the job states of erasures; return what is left."""
-    if not backend.scrub():
-        return ("the store's log, which other processes are reading; close them or run the erasure again",)
-    for scope, state in states:
-        clean = replace(state, begun_at=None, done_at=utc_now())
-        backend.write_unless_erased(scope, Changes(job_states=(clean,)), since=state.cursor)
-    return ()
-
-
-class DeferredScrub:
-    """Erasures after which the files are cleaned together: a store may have to rewrite a whole file for it."""
-
-    def __init__(self, backend: GraphBackend) -> None:
-        self._backend = backend
-        self._waiting: dict[Scope, JobState] = {}
-        self._lock = threading.Lock()
-
-    def add(self, states: States) -> tuple[str, ...]:
-        """Leave the cleaning after an erasure to `run`."""
-        with self._lock:
-            self._waiting.update(states)
-        return ("bytes in files, until the background work has cleaned them",)
-
-    def run(self) -> None:
-        """Clean the files if an erasure waits for it; what is left waits for the next call."""
-        with self._lock:
-            states, self._waiting = self._waiting, {}
-        if not states:
-            return
-        is_left = True
-        try:
-            is_left = bool(scrub_files(self._backend, states.items()))
-        finally:
-            if is_left:
-                with self._lock:
-                    self._waiting = states | self._waiting
-
-
-# Erasure on request -------------------------------------------------------------------------------
-
-
 _log = logging.getLogger(__name__)
 
 
@@ -517,3 +470,50 @@ def scopes_with_expired(backend: GraphBackend, scopes: Sequence[Scope], now: dat
     """Return scopes in which episodes have expired, perhaps not yet all of them; none if there are none."""
     found = backend.find_episodes(scopes, EpisodeQuery(expired_by=now), limit=_BATCH) if scopes else []
     return list(dict.fromkeys(episode.scope for episode in found))
+
+
+# Files --------------------------------------------------------------------------------------------
+
+
+States = Iterable[tuple[Scope, JobState]]
+Clean = Callable[[States], Sequence[str]]
+"""Cleans the files after erasures of scopes with these job states; returns what is left, and why."""
+
+
+def scrub_files(backend: GraphBackend, states: States) -> tuple[str, ...]:
+    """Scrub the files and record this in the job states of erasures; return what is left."""
+    if not backend.scrub():
+        return ("the store's log, which other processes are reading; close them or run the erasure again",)
+    for scope, state in states:
+        clean = replace(state, begun_at=None, done_at=utc_now())
+        backend.write_unless_erased(scope, Changes(job_states=(clean,)), since=state.cursor)
+    return ()
+
+
+class DeferredScrub:
+    """Erasures after which the files are cleaned together: a store may have to rewrite a whole file for it."""
+
+    def __init__(self, backend: GraphBackend) -> None:
+        self._backend = backend
+        self._waiting: dict[Scope, JobState] = {}
+        self._lock = threading.Lock()
+
+    def add(self, states: States) -> tuple[str, ...]:
+        """Leave the cleaning after an erasure to `run`."""
+        with self._lock:
+            self._waiting.update(states)
+        return ("bytes in files, until the background work has cleaned them",)
+
+    def run(self) -> None:
+        """Clean the files if an erasure waits for it; what is left waits for the next call."""
+        with self._lock:
+            states, self._waiting = self._waiting, {}
+        if not states:
+            return
+        is_left = True
+        try:
+            is_left = bool(scrub_files(self._backend, states.items()))
+        finally:
+            if is_left:
+                with self._lock:
+                    self._waiting = states | self._waiting

@@ -36,7 +36,7 @@ _MODULE_OF = {
     "GraphMemoryContext": "middleware",
     "GraphMemoryMiddleware": "middleware",
     "GraphMemoryRetriever": "retriever",
-    "memory_tools": "tools",
+    "memory_tools": "retriever",
     "recall_node": "middleware",
     "remember_node": "middleware",
 }

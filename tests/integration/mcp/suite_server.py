@@ -39,6 +39,7 @@ from pydantic import Field
 
 from graphmem.adapters.cli import main
 from graphmem.adapters.mcp import full, server
+from graphmem.adapters.mcp.server import add_prompts as add_own_prompts
 from graphmem.adapters.mcp.tools import ToolSet, ToolSpec
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=="
@@ -229,7 +230,7 @@ RESOURCES = [
 
 def add_prompts(to: MCPServer[Any], tools: ToolSet) -> None:
     """Add our prompts, and the prompts and resources of the suite."""
-    server.add_prompts(to, tools)
+    add_own_prompts(to, tools)
     for name, run in PROMPTS.items():
         to.add_prompt(Prompt.from_function(run, name=name, description="Of the suite."))
     for resource in RESOURCES:
