@@ -1,4 +1,4 @@
-"""Synchronization of a vector index with the store, which can always rebuild it."""
+"""Synchronization of indexes with the rows of the store, which can always rebuild them."""
 
 from __future__ import annotations
 
@@ -24,6 +24,37 @@ FOLLOWED: tuple[IndexKind, ...] = ("episode", "entity")
 
 _WITH_IDS: tuple[IndexKind, ...] = ("episode", "fact", "entity")  # kinds with globally unique keys
 _PAGE = 1000
+
+
+class UnindexedScan:
+    """Scan for unindexed rows that continues where the last batch ended.
+
+    A scan from the first row would pass all rows that earlier batches have indexed. Rows with earlier ids that were
+    committed meanwhile are found by a last scan from the first row.
+
+    Parameters
+    ----------
+    backend
+        The store.
+    """
+
+    def __init__(self, backend: GraphBackend) -> None:
+        self._backend = backend
+        self._reached: dict[tuple[Scope, IndexKind], str] = {}  # last id indexed while later ones wait
+
+    def find(self, scope: Scope, kind: IndexKind, *, after: str = "", limit: int) -> list[str]:
+        """Return the ids of at most `limit` unindexed rows after `after`; none only if there are none."""
+        reached = self._reached.get((scope, kind), "")
+        if reached > after:
+            if waiting := self._backend.find_unindexed(scope, kind, after=reached, limit=limit):
+                return waiting
+            self._reached.pop((scope, kind), None)
+        return self._backend.find_unindexed(scope, kind, after=after, limit=limit)
+
+    def advance(self, scope: Scope, kind: IndexKind, ids: Sequence[str], limit: int) -> None:
+        """Record that a batch is indexed; more rows wait only if it is full."""
+        if len(ids) == limit:
+            self._reached[scope, kind] = ids[-1]
 
 
 class VectorFollower:

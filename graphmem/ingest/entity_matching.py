@@ -29,6 +29,7 @@ from graphmem.errors import BackendUnavailable, StoreReadOnly
 from graphmem.index.codec import unpacked
 from graphmem.index.copies import MEMORY, GrowingArray
 from graphmem.index.entity_vectors import EntityVectors, Vectors, entity_entry, waiting_entry
+from graphmem.index.follower import UnindexedScan
 from graphmem.inference.premises import write_facts
 from graphmem.ingest.resolution import EntityMatcher, EntityMention
 from graphmem.models import (
@@ -138,8 +139,7 @@ class SimilarEntities:
         self.vectors = EntityVectors(backend, memory)
         self._complete: dict[Scope, tuple[int, float]] = {}
         """Scope → generation of an index that had all vectors, and the monotonic time of the next scan."""
-        self._reached: dict[Scope, tuple[int, str]] = {}
-        """Scope → generation of the index, and the last id whose vector was computed while later ones wait."""
+        self._unindexed = UnindexedScan(backend)
 
     def prepare(self, scope: Scope, mentions: Sequence[EntityMention], *, bulk: bool = False) -> Prepared | None:
         """Embed and compare the unknown names of a batch and ask the judge. Call it outside of a transaction.
@@ -356,17 +356,13 @@ class SimilarEntities:
         begun = time.monotonic()
         if complete == generation and begun < next_scan:
             return False
-        of, reached = self._reached.pop(scope, (generation, ""))
-        waiting = self._backend.find_unindexed(scope, "entity", after=reached, limit=limit) if of == generation else []
-        if not waiting and reached:  # entities with earlier ids may have been stored meanwhile
-            waiting = self._backend.find_unindexed(scope, "entity", limit=limit)
+        waiting = self._unindexed.find(scope, "entity", limit=limit)
         if not waiting:
             ended = time.monotonic()
             self._complete[scope] = generation, ended + max(_SCAN_INTERVAL, _SCAN_SHARE * (ended - begun))
             return False
         self._index(scope, waiting)
-        if len(waiting) == limit:
-            self._reached[scope] = generation, waiting[-1]
+        self._unindexed.advance(scope, "entity", waiting, limit)
         return True
 
     def _index(self, scope: Scope, ids: Sequence[str]) -> None:

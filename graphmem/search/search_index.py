@@ -12,7 +12,7 @@ from graphmem.errors import EmbeddingFailed, IndexMismatch, InvalidInput
 from graphmem.index.codec import detail_of, dimension_of, halves, unpacked, unpacked_pieces
 from graphmem.index.copies import MEMORY, Copies
 from graphmem.index.encoder import EpisodeEncoder, StatedFact
-from graphmem.index.follower import VectorFollower
+from graphmem.index.follower import UnindexedScan, VectorFollower
 from graphmem.models import Changes, Episode, EpisodeQuery, IndexCursor, IndexEntry, IndexKind, IndexState, Scope
 from graphmem.protocols import GraphBackend, VectorIndex
 from graphmem.search.corpus import Corpus, FactUnit, Unit, adds_words, spoken
@@ -81,7 +81,7 @@ class SearchIndex:
         self._encoder = encoder
         self._copies: Copies[tuple[Scope, ...], Snapshot] = Copies(lambda copy: copy.corpus.nbytes, memory)
         self._indexed: dict[tuple[Scope, IndexKind], _Seen] = {}
-        self._reached: dict[tuple[Scope, IndexKind], str] = {}  # last id indexed while later ones wait
+        self._unindexed = UnindexedScan(backend)
         self._looked_at = 0.0  # wall clock time of the last scan for unindexed rows
         self._generations: dict[Scope, int] = {}
         self._lock = threading.Lock()
@@ -153,7 +153,6 @@ class SearchIndex:
         now = time.time()
         if now < self._looked_at:
             self._indexed.clear()
-            self._reached.clear()
         self._looked_at = now
         return now
 
@@ -167,8 +166,7 @@ class SearchIndex:
                 if not waiting:
                     return 0
                 if self._index(scope, kind, waiting):
-                    if len(waiting) == limit:
-                        self._reached[scope, kind] = waiting[-1]
+                    self._unindexed.advance(scope, kind, waiting, limit)
                     return len(waiting)
         return limit  # none of them, as erasures intervened; the caller goes on if there is time
 
@@ -190,19 +188,9 @@ class SearchIndex:
             )
 
     def _waiting(self, scope: Scope, kind: IndexKind, limit: int) -> list[str]:
-        """Return the ids of unindexed rows after the cursor.
-
-        The scan continues after the last indexed id: from the cursor it would pass all rows that were indexed before.
-        Rows with earlier ids that were committed meanwhile are found by a last scan from the cursor.
-        """
+        """Return the ids of unindexed rows after the cursor."""
         now = self._now()
-        cursor = self._cursor(scope, kind, now)
-        reached = self._reached.get((scope, kind), "")
-        if reached > cursor:
-            if waiting := self._backend.find_unindexed(scope, kind, after=reached, limit=limit):
-                return waiting
-            self._reached.pop((scope, kind), None)
-        waiting = self._backend.find_unindexed(scope, kind, after=cursor, limit=limit)
+        waiting = self._unindexed.find(scope, kind, after=self._cursor(scope, kind, now), limit=limit)
         if not waiting:
             self._settle(scope, kind, now)
         return waiting
@@ -297,7 +285,6 @@ class SearchIndex:
         """Reset the cursors of a scope, so that rows with old ids are checked again."""
         for kind in _KINDS:
             self._indexed.pop((scope, kind), None)
-            self._reached.pop((scope, kind), None)
 
     # Reading ----------------------------------------------------------------------------------------
 
