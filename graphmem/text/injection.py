@@ -98,7 +98,7 @@ def _rules(*rules: tuple[str, str]) -> Rules:
 
 
 def _cued(rules: Rules, text: str) -> Rules:
-    """Return the rules of which a text contains a cue."""
+    """Return the rules that have at least one cue in a text."""
     padded = f" {text}"
     return tuple(rule for rule in rules if _has_cue(rule[0], padded))
 
