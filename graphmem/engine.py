@@ -29,8 +29,7 @@ from graphmem.factory import (
 )
 from graphmem.index.copies import MB
 from graphmem.index.encoder import EpisodeEncoder
-from graphmem.ingest.batch_writer import TurnWriter
-from graphmem.ingest.bulk import Loader, OnProgress
+from graphmem.ingest.bulk import Loader, OnProgress, TurnWriter
 from graphmem.ingest.queue import ExtractionQueue, Processed
 from graphmem.ingest.redaction import RedactingExtractor, Redaction
 from graphmem.inputs import FilterLike, ItemLike, TripleLike, to_filter

@@ -8,10 +8,9 @@ from typing import TypeVar
 
 from graphmem.models import MembershipQuery, Move, Scope, StoreStats, mark_of
 from graphmem.protocols import GraphBackend
-from graphmem_memory import matching
 from graphmem_memory.episodes import MemoryEpisodes
 from graphmem_memory.graph import MemoryCommunities, MemoryEdges, MemoryEntities, MemoryTraces, MemoryTraversal
-from graphmem_memory.tables import Store
+from graphmem_memory.tables import Store, episode_state
 from graphmem_memory.upkeep import MemoryIndex, MemoryMerges, MemoryUpkeep
 from graphmem_memory.writing import MemoryWrites
 
@@ -78,7 +77,7 @@ class MemoryBackend(
             entities = list(self._store.entities.read([scope]))
             edges = list(self._store.edges.read([scope]))
             communities = list(self._store.communities.read([scope]))
-            states = Counter(matching.episode_state(e) for e in self._store.episodes.read([scope]))
+            states = Counter(episode_state(e) for e in self._store.episodes.read([scope]))
             return StoreStats(
                 entities=len(entities),
                 archived_entities=sum(e.archived_at is not None for e in entities),

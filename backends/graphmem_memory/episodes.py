@@ -9,8 +9,7 @@ from itertools import chain, islice
 from graphmem.errors import Conflict, InvalidInput
 from graphmem.models import Episode, EpisodeFilter, EpisodeQuery, Mention, Scope
 from graphmem.protocols import EpisodeStore, require_no_cursor
-from graphmem_memory import matching
-from graphmem_memory.tables import ClaimRow, MemoryRole
+from graphmem_memory.tables import ClaimRow, MemoryRole, episode_matches, episode_state
 
 
 class MemoryEpisodes(MemoryRole, EpisodeStore):
@@ -57,7 +56,7 @@ class MemoryEpisodes(MemoryRole, EpisodeStore):
 
     def _matching(self, scopes: Sequence[Scope], query: EpisodeQuery, after: str = "") -> Iterable[Episode]:
         rows = self._store.episodes.read(scopes, self._candidates(scopes, query), after=after)
-        found = (row for row in rows if matching.episode_matches(row, query))
+        found = (row for row in rows if episode_matches(row, query))
         return found if query.before is None else self._stored_before(scopes, query.before, found)
 
     def _candidates(self, scopes: Sequence[Scope], query: EpisodeQuery) -> Iterable[str] | None:
@@ -107,7 +106,7 @@ class MemoryEpisodes(MemoryRole, EpisodeStore):
             due = (
                 episode
                 for episode in episodes.read(asked, episodes.keys_of("unprocessed", [s.key for s in asked]))
-                if matching.episode_state(episode) == "pending"
+                if episode_state(episode) == "pending"
                 and (episode.retry_at is None or episode.retry_at <= now)
                 and ((claim := claims.get(episode.id)) is None or claim.until <= now)
             )

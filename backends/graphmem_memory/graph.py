@@ -36,8 +36,19 @@ from graphmem.protocols import (
     question_words,
     require_no_cursor,
 )
-from graphmem_memory import matching
-from graphmem_memory.tables import MemoryRole, own, utc
+from graphmem_memory.tables import (
+    MemoryRole,
+    best_first,
+    community_matches,
+    edge_is_visible,
+    edge_matches,
+    entity_matches,
+    follows,
+    membership_matches,
+    own,
+    text_score,
+    utc,
+)
 
 
 class MemoryEntities(MemoryRole, EntityStore):
@@ -59,7 +70,7 @@ class MemoryEntities(MemoryRole, EntityStore):
         """Return a page of the entities that match, in ascending order of id."""
         with self._store.lock:
             rows = self._store.entities.read(scopes, query.ids, after=after)
-            found = (own(row) for row in rows if matching.entity_matches(row, query))
+            found = (own(row) for row in rows if entity_matches(row, query))
             return list(islice(found, limit))
 
     def find_aliases(self, scopes: Sequence[Scope], entity_ids: Sequence[str]) -> list[Alias]:
@@ -81,7 +92,7 @@ class MemoryEntities(MemoryRole, EntityStore):
                         by_alias.setdefault(entity.id, phrase)
             prefixes = question_words(words)
             scored = [
-                (matching.text_score(entity, prefixes), entity.id)
+                (text_score(entity, prefixes), entity.id)
                 for entity in (self._store.entities.read(scopes) if prefixes else ())
                 if entity.archived_at is None
             ]
@@ -92,8 +103,8 @@ class MemoryEntities(MemoryRole, EntityStore):
 
     def _hit(self, entity: Entity, alias: str | None) -> EntityHit:
         now = utc_now()
-        edges = [e for e in self._edges_of([entity.scope], entity.id) if matching.edge_is_visible(e, None, now)]
-        best = sorted(edges, key=matching.best_first)[:1000]
+        edges = [e for e in self._edges_of([entity.scope], entity.id) if edge_is_visible(e, None, now)]
+        best = sorted(edges, key=best_first)[:1000]
         return EntityHit(own(entity), alias, degree=len(best), edge_types=len({e.edge_type for e in best}))
 
     def _edges_of(self, scopes: Sequence[Scope], entity_id: str) -> Iterable[Edge]:
@@ -118,7 +129,7 @@ class MemoryEdges(MemoryRole, EdgeStore):
         now = utc_now()
         with self._store.lock:
             rows = self._store.edges.read(scopes, self._edge_candidates(query), after=after)
-            found: Iterable[Edge] = (row for row in rows if matching.edge_matches(row, query, now))
+            found: Iterable[Edge] = (row for row in rows if edge_matches(row, query, now))
             if newest_first:
                 found = sorted(found, key=lambda e: (e.valid_from, e.recorded_at, e.id), reverse=True)
             return [own(edge) for edge in islice(found, limit)]
@@ -174,8 +185,8 @@ class MemoryTraversal(MemoryRole, Traversal):
 
             def best_edges(node: str, at_most: int) -> list[Edge]:
                 keys = table.keys_of("source", [node]) | table.keys_of("target", [node])
-                seen = (e for e in table.read(scopes, keys) if matching.follows(e, edge_types, as_of, now))
-                return sorted(seen, key=matching.best_first)[:at_most]
+                seen = (e for e in table.read(scopes, keys) if follows(e, edge_types, as_of, now))
+                return sorted(seen, key=best_first)[:at_most]
 
             def may_enter(node: str) -> bool:
                 entity = self._store.entities.get(node)
@@ -218,7 +229,7 @@ class MemoryCommunities(MemoryRole, CommunityStore):
                 members = MembershipQuery(entity_ids=query.entity_ids, as_of=query.as_of, ended=query.ended)
                 candidates = [row.community_id for row in self._memberships(scopes, members, None)]
             rows = self._store.communities.read(scopes, candidates, after=after)
-            return list(islice((row for row in rows if matching.community_matches(row, query)), limit))
+            return list(islice((row for row in rows if community_matches(row, query)), limit))
 
     def find_memberships(
         self, scopes: Sequence[Scope], query: MembershipQuery, *, after: Membership | None = None, limit: int = 1000
@@ -239,7 +250,7 @@ class MemoryCommunities(MemoryRole, CommunityStore):
         for row in table.read(scopes, candidates, after=None if after is None else after.key):
             community = communities.get(row.membership.community_id)
             on_level = query.level is None or (community is not None and community.level == query.level)
-            if on_level and matching.membership_matches(row.membership, query):
+            if on_level and membership_matches(row.membership, query):
                 yield row.membership
 
 

@@ -10,8 +10,7 @@ from itertools import islice
 from graphmem.errors import InvalidInput
 from graphmem.models import Edge, Entity, IndexEntry, IndexKind, IndexState, JobState, Merge, MergeQuery, Scope, decayed
 from graphmem.protocols import IndexStore, MergeStore, UpkeepStore, require_no_cursor
-from graphmem_memory.matching import edge_is_visible
-from graphmem_memory.tables import IndexRow, JobStateRow, K, MemoryRole, R, StateRow, Store, Table
+from graphmem_memory.tables import IndexRow, JobStateRow, K, MemoryRole, R, StateRow, Store, Table, edge_is_visible
 
 
 class MemoryIndex(MemoryRole, IndexStore):

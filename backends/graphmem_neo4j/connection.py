@@ -26,8 +26,7 @@ from graphmem.errors import BackendUnavailable, StoreMoved
 from graphmem.models import Move, Scope, mark_of
 from graphmem_cypher import collected, in_one, locked, query
 from graphmem_neo4j.rows import moment
-from graphmem_neo4j.schema import migrate
-from graphmem_neo4j.server import ServerAddress, translated
+from graphmem_neo4j.server import ServerAddress, migrate, translated
 
 T = TypeVar("T")
 Rows = list[Any]

@@ -17,8 +17,7 @@ from graphmem.models import IndexKind, Scope
 from graphmem.protocols import VectorHit, VectorIndex, VectorRows, VectorState
 from graphmem_cypher import query
 from graphmem_neo4j.connection import Database, Transaction
-from graphmem_neo4j.schema import unless_done_by_another
-from graphmem_neo4j.server import translated
+from graphmem_neo4j.server import translated, unless_done_by_another
 
 EXACT_BELOW = 5_000
 """Size of a scope, in vectors, up to which the engine compares all of them."""

@@ -15,14 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphmem.background import ScopedJob
-from graphmem.communities.assignment import Assignment
-from graphmem.communities.refresh import CommunityRefresh
+from graphmem.communities.refresh import Assignment, CommunityRefresh
 from graphmem.communities.results import FoundCommunity, Member
 from graphmem.communities.summaries import Summaries
 from graphmem.embed import Embedder
 from graphmem.errors import EmbeddingFailed
-from graphmem.index.codec import unpacked
-from graphmem.index.copies import Copies
+from graphmem.index.copies import Copies, unpacked
 from graphmem.models import AsOf, Community, CommunityQuery, MembershipQuery, Scope, text_is_of, utc_now
 from graphmem.process import one_blas_thread
 from graphmem.protocols import GraphBackend, Redactor

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from graphmem.errors import IndexMismatch
-from graphmem.index.codec import unpacked
+from graphmem.index.copies import unpacked
 from graphmem.models import IndexEntry, IndexKind, Scope
 from graphmem.protocols import GraphBackend
 from graphmem.protocols.vectors import VectorIndex, VectorRows, VectorState

@@ -26,8 +26,7 @@ import numpy as np
 
 from graphmem.embed import Embedder
 from graphmem.errors import BackendUnavailable, StoreReadOnly
-from graphmem.index.codec import unpacked
-from graphmem.index.copies import MEMORY, GrowingArray
+from graphmem.index.copies import MEMORY, GrowingArray, unpacked
 from graphmem.index.entity_vectors import EntityVectors, Vectors, entity_entry, waiting_entry
 from graphmem.index.follower import UnindexedScan
 from graphmem.inference.premises import write_facts

@@ -13,18 +13,20 @@ from zoneinfo import ZoneInfo
 
 from graphmem.errors import InvalidInput
 from graphmem.ingest.bulk import OnProgress, Progress
-from graphmem.ingest.formats.sniff import SUFFIXES, guess_format, named
 from graphmem.ingest.formats.source import (
     DATE_ORDERS,
     FORMATS,
+    SUFFIXES,
     DateOrder,
     File,
     Format,
     Refused,
     Report,
     Source,
+    guess_format,
     is_archive,
     members,
+    named,
     require_bearable,
     size_of,
 )

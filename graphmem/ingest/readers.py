@@ -23,20 +23,11 @@ from graphmem.errors import InvalidInput
 from graphmem.ingest.formats.chats import subtitle_turns, whatsapp_turns
 from graphmem.ingest.formats.documents import html_lines, mails
 from graphmem.ingest.formats.json_files import chatgpt_turns, records, slack_turns
-from graphmem.ingest.formats.sniff import (
-    SUFFIXES,
-    delimiter_of,
-    first_json,
-    guess_format,
-    header_of,
-    is_triple,
-    named,
-    require_text,
-)
 from graphmem.ingest.formats.source import (
     DATE_ORDERS,
     FORMATS,
     MAX_LINE_BYTES,
+    SUFFIXES,
     CountedStream,
     DateOrder,
     File,
@@ -44,9 +35,16 @@ from graphmem.ingest.formats.source import (
     Refused,
     Report,
     Source,
+    delimiter_of,
+    first_json,
+    guess_format,
+    header_of,
+    is_triple,
     modified_at,
+    named,
     open_binary,
     read_some,
+    require_text,
     size_of,
 )
 from graphmem.ingest.records import digest, is_triple_header, is_turn_header, messages_of, reason_of, to_triple, to_turn

@@ -261,7 +261,7 @@ class Administration(ScopedMemory):
         limit = to_limit(limit)
         if about is None:
             return infer(*self._stored(), limit=limit, dry_run=dry_run)
-        from graphmem.inference.model import infer_about
+        from graphmem.inference.service import infer_about
 
         question = self._engine.inference_question
         entity = entity_called(self._engine.backend, self.scope, self._engine.stored_name(about))

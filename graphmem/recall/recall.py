@@ -28,15 +28,17 @@ from graphmem.models import (
 from graphmem.ontology import Ontology
 from graphmem.protocols import GraphBackend
 from graphmem.recall import scoring, strategies
-from graphmem.recall.evidence import Evidence, StatedFacts, stated_facts
 from graphmem.recall.options import RecallOptions
 from graphmem.recall.routing import HeuristicRouter, plan
 from graphmem.recall.scoring import Floats, Positions, Walk
 from graphmem.recall.seeds import EntityEmbeddings, entity_vectors, find_seeds, query_cosines
 from graphmem.recall.subgraph import (
+    Evidence,
     Sources,
+    StatedFacts,
     not_expired,
     sources_of,
+    stated_facts,
     stated_in,
     unexpired,
     with_ended,

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphmem.embed import Embedder
-from graphmem.index.codec import unpacked
+from graphmem.index.copies import unpacked
 from graphmem.index.entity_vectors import EntityVectors
 from graphmem.models import AsOf, Entity, EntityHit, EntityQuery, MembershipQuery, Scope
 from graphmem.protocols import NAME_WEIGHT, GraphBackend

@@ -10,11 +10,11 @@ from graphmem.models import RecallQuery, Scope, utc_now
 from graphmem.ontology import Ontology
 from graphmem.process import one_blas_thread
 from graphmem.protocols import GraphBackend
-from graphmem.recall.evidence import Evidence, FindEvidence
 from graphmem.recall.options import RecallOptions
 from graphmem.recall.recall import recall
 from graphmem.recall.routing import joined, options_then, period_of, until_begin_of
 from graphmem.recall.seeds import EntityEmbeddings
+from graphmem.recall.subgraph import Evidence, FindEvidence
 from graphmem.recall.traces import Observer, RecallRecorder, explain
 from graphmem.results import RecallResult, Trace
 from graphmem.telemetry import count, question_attributes, span
@@ -115,7 +115,7 @@ class RecallService:
         scope = require_one_scope(scopes) if trace else None
         now = self._clock()
         if evidence is None and options.episodes and self._find_evidence is not None:
-            with span("graphmem.recall.evidence"):
+            with span("graphmem.recall.scoring"):
                 evidence = self._find_evidence(scopes, query, options)
 
         observer = Observer() if trace else None

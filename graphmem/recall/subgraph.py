@@ -1,4 +1,4 @@
-"""The subgraph of a recall: facts added to what the store expands, and facts left out, also for their sources.
+"""The subgraph of a recall: facts added to what the store expands, those that episodes state, and facts left out.
 
 Facts of the past, which ended without a successor, are added and ranked below what holds; so are all facts of seeds
 that have more than one hop reads. Left out are facts that no matching episode states, or whose episodes have expired.
@@ -7,8 +7,8 @@ that have more than one hop reads. Left out are facts that no matching episode s
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain
 
@@ -27,13 +27,19 @@ from graphmem.models import (
     Scope,
     Subgraph,
     is_expired,
+    is_past,
     is_retracted,
+    is_visible,
 )
 from graphmem.models.base import END_OF_TIME
+from graphmem.ontology import Ontology
 from graphmem.protocols import GraphBackend
+from graphmem.recall import scoring
 from graphmem.recall.options import RecallOptions
 from graphmem.recall.scoring import Flags, Floats
-from graphmem.results import Fact, Premise
+from graphmem.results import Fact, Premise, ScoreParts
+from graphmem.telemetry import in_span
+from graphmem.text.normalize import query_words
 from graphmem.trust import Trust, best_trust, is_trusted, lowest_trust, trust_of
 
 PAST = 0.5
@@ -343,3 +349,139 @@ def with_trust(facts: Sequence[Fact], sources: Sources, minimum: Trust = "untrus
 
 def _premise_ids(fact: Fact | Edge) -> list[str]:
     return str(fact.properties.get(PREMISES, "")).split()
+
+
+# Evidence -----------------------------------------------------------------------------------------
+
+
+EVIDENCE = 4.0
+"""Score that the best episode adds to a fact of confidence 1, before the words that they share with the question."""
+
+REPEATED = 0.7
+"""Factor of what an episode adds to each further fact that it states, so that one text doesn't fill a result."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The best episodes for a question.
+
+    Attributes
+    ----------
+    episode_ids
+        Best first.
+    lists
+        Those of `episode_ids` that are lists of ready-made facts. Such a list may cover many subjects, so only its
+        facts that share a word with the question count.
+    degraded
+        Messages about parts of the search that were unavailable.
+    confidence
+        Calibrated probability that one of the ten best episodes answers the question, in [0, 1].
+    unknown_asker
+        Whether the question is about who asks it, and it isn't known who that is.
+    """
+
+    episode_ids: Sequence[str] = ()
+    lists: Collection[str] = ()
+    degraded: tuple[str, ...] = ()
+    confidence: float = 0.0
+    unknown_asker: bool = False
+
+
+FindEvidence = Callable[[Sequence[Scope], str, RecallOptions], Evidence]
+"""Searches the episodes of scopes for a question, with the filters, the trust and the time of a recall's options."""
+
+
+@dataclass(frozen=True, slots=True)
+class StatedFacts:
+    """Facts that the best episodes state.
+
+    Attributes
+    ----------
+    edges, evidence
+        The facts, best first, and what their episodes add to their scores, by id.
+    rows
+        Position of each fact in the arrays of `factors`, by id.
+    factors
+        Factors of the facts' scores that no walk decides.
+    """
+
+    edges: Mapping[str, Edge] = field(default_factory=dict[str, Edge])
+    evidence: Mapping[str, float] = field(default_factory=dict[str, float])
+    rows: Mapping[str, int] = field(default_factory=dict[str, int])
+    factors: Mapping[str, Floats] = field(default_factory=dict[str, Floats])
+
+    def parts(self, edge_id: str) -> ScoreParts:
+        """Return the parts of the score of a fact that no seed leads to."""
+        factors = {name: float(values[self.rows[edge_id]]) for name, values in self.factors.items()}
+        return ScoreParts(seed=0.0, evidence=self.evidence[edge_id], **factors)
+
+
+@in_span("graphmem.recall.facts")
+def stated_facts(
+    backend: GraphBackend,
+    scopes: Sequence[Scope],
+    query: str,
+    evidence: Evidence,
+    options: RecallOptions,
+    ontology: Ontology,
+    now: datetime,
+) -> StatedFacts:
+    """Return the facts that episodes state, those over without a successor included; one round trip, and one a scope.
+
+    The evidence of a fact is ``4 / √rank`` of its best episode, times its effective confidence, its edge type's weight,
+    its recency, its relevance, the factor of the past, and ``0.7 ** n`` after n better facts of that episode.
+
+    Parameters
+    ----------
+    query, evidence
+        The question, and the episodes that a search found for it.
+    options, ontology, now
+        As in `graphmem.recall.recall.recall`.
+    """
+    ids = evidence.episode_ids
+    found = [i for scope in scopes for i in backend.find_edges_of_episodes(scope, ids)] if ids else []
+    read = backend.get_edges(scopes, found).values() if found else ()
+    followed = [e for e in read if not e.is_inferred and (not options.edge_types or e.edge_type in options.edge_types)]
+    edges = [edge for edge in followed if _counts(edge, options, now)]
+    edges += without_another_value(backend, scopes, followed, options)
+    if not edges:
+        return StatedFacts()
+    shared = scoring.shared_words(
+        query_words(query), [scoring.fact_text(edge.relation, edge.fact, ontology) for edge in edges]
+    )
+    over = [options.as_of is None and edge.valid_to is not None and edge.valid_to <= now for edge in edges]
+    factors = scoring.fact_factors(
+        np.array([edge.confidence for edge in edges]),
+        np.array([edge.retrieval_count for edge in edges]),
+        [edge.edge_type for edge in edges],
+        np.array([edge.valid_from.timestamp() for edge in edges]),
+        np.array([past_factor(edge) if is_over else 1.0 for edge, is_over in zip(edges, over, strict=True)]),
+        shared,
+        now=now.timestamp(),
+        decay_rate=options.temporal_decay_rate,
+        text_weight=options.fact_text_weight,
+    )
+    rank = {episode_id: position for position, episode_id in enumerate(ids, 1)}
+    best = [min((i for i in edge.episode_ids if i in rank), key=rank.__getitem__) for edge in edges]
+    alone = np.array([EVIDENCE / rank[i] ** 0.5 for i in best]) * np.prod(list(factors.values()), axis=0)
+    stated: Counter[str] = Counter()
+    added: dict[str, float] = {}
+    rows: dict[str, int] = {}
+    order: list[int] = np.argsort(-alone, kind="stable").tolist()
+    for i in order:
+        if shared[i] or best[i] not in evidence.lists:
+            added[edges[i].id], rows[edges[i].id] = float(alone[i]) * REPEATED ** stated[best[i]], i
+            stated[best[i]] += 1
+    return StatedFacts({edge_id: edges[i] for edge_id, i in rows.items()}, added, rows, factors)
+
+
+def _counts(edge: Edge, options: RecallOptions, now: datetime) -> bool:
+    """Return whether a recall with these options reads a fact as one that an episode states."""
+    if options.is_ended(edge):
+        return True
+    if options.only_ended:
+        return False
+    times = (edge.valid_from, edge.valid_to, edge.recorded_at, edge.expired_at, edge.prior_valid_to)
+    if is_visible(*times, options.as_of, now):
+        return True
+    return options.as_of is None and is_past(edge.valid_from, edge.valid_to, edge.superseded_by, now)

@@ -17,8 +17,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from graphmem.index.codec import piece_width, projected
-from graphmem.index.copies import GrowingArray
+from graphmem.index.copies import GrowingArray, piece_width, projected
 from graphmem.models import Episode
 from graphmem.search.lexical import Lexicon, Sessions
 from graphmem.search.names import Names, Titles

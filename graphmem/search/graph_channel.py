@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphmem.embed import TokenVectors
-from graphmem.index.codec import unit
+from graphmem.index.copies import unit
 from graphmem.models import EdgeType, Subgraph
 from graphmem.recall import scoring, strategies
 from graphmem.recall.options import SpreadingOptions

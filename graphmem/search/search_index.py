@@ -9,8 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from graphmem.errors import EmbeddingFailed, IndexMismatch, InvalidInput
-from graphmem.index.codec import detail_of, dimension_of, halves, unpacked, unpacked_pieces
-from graphmem.index.copies import MEMORY, Copies
+from graphmem.index.copies import MEMORY, Copies, detail_of, dimension_of, halves, unpacked, unpacked_pieces
 from graphmem.index.encoder import EpisodeEncoder, StatedFact
 from graphmem.index.follower import UnindexedScan, VectorFollower
 from graphmem.models import Changes, Episode, EpisodeQuery, IndexCursor, IndexEntry, IndexKind, IndexState, Scope

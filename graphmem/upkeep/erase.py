@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from graphmem.index.codec import detail_of
+from graphmem.index.copies import detail_of
 from graphmem.inference.premises import write_facts
 from graphmem.ingest.fact_ledger import entity_names
 from graphmem.ingest.supersession import with_sources

@@ -9,7 +9,7 @@ import pytest
 from conftest import OpenMemory
 
 from graphmem import GraphMemory
-from graphmem.recall.evidence import Evidence
+from graphmem.recall.subgraph import Evidence
 
 TURNS = [
     ("I finally handed in my notice; the new people pay twice as much.", ("Priya", "works_at", "Volta Energy")),

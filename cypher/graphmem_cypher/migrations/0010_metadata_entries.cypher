@@ -1,2 +1,2 @@
-// Filters read the metadata of an episode from metadata_entries; graphmem_neo4j.schema fills it for the episodes that
+// Filters read the metadata of an episode from metadata_entries; graphmem_neo4j.server fills it for the episodes that
 // are there.

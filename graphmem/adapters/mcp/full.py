@@ -15,7 +15,6 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import CallToolResult
 from pydantic import BaseModel, Field
 
-from graphmem.adapters.mcp.core import CoreTools, authorship, fact_items, facts_page, speaker_of
 from graphmem.adapters.mcp.results import (
     AllStats,
     Changed,
@@ -42,7 +41,22 @@ from graphmem.adapters.mcp.results import (
     plain,
     result,
 )
-from graphmem.adapters.mcp.tools import Budget, Caller, Limit, Name, Offset, Time, can_ask, tool, toolset_of
+from graphmem.adapters.mcp.tools import (
+    Budget,
+    Caller,
+    CoreTools,
+    Limit,
+    Name,
+    Offset,
+    Time,
+    authorship,
+    can_ask,
+    fact_items,
+    facts_page,
+    speaker_of,
+    tool,
+    toolset_of,
+)
 from graphmem.errors import InvalidInput
 from graphmem.inference.service import LIMIT
 from graphmem.models import utc_now

@@ -28,11 +28,10 @@ from mcp.types import (
 from mcp.types import Tool as ListedTool
 from pydantic import AnyHttpUrl, Field, ValidationError
 
-from graphmem.adapters.mcp.core import CoreTools, fact_items
 from graphmem.adapters.mcp.full import PAGE, AllTools, scope_stats
 from graphmem.adapters.mcp.keys import Access, KeyFile
 from graphmem.adapters.mcp.results import clean, episode_item, fenced
-from graphmem.adapters.mcp.tools import KeyVerifier, ToolSet, ToolSpec
+from graphmem.adapters.mcp.tools import CoreTools, KeyVerifier, ToolSet, ToolSpec, fact_items
 from graphmem.errors import BackendUnavailable, GraphMemError, InvalidInput
 from graphmem.memory import GraphMemory
 from graphmem.text import counted

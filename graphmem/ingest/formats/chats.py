@@ -10,18 +10,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from graphmem.errors import InvalidInput
-from graphmem.ingest.formats.source import DateOrder, Refused, Report, Source
+from graphmem.ingest.formats.source import WHATSAPP_LINE, DateOrder, Refused, Report, Source
 from graphmem.ingest.records import reason_of
 from graphmem.inputs import Turn
 from graphmem.messages import digest
 from graphmem.models import Attachment
 
-_SPACE = "[ \u00a0\u202f]"
-WHATSAPP_LINE = re.compile(
-    rf"[\u200e\u200f\ufeff]{{0,3}}\[?(\d{{1,4}})([./-])(\d{{1,2}})\2(\d{{1,4}}),?{_SPACE}(\d{{1,2}})[:.](\d{{2}})"
-    rf"(?:[:.](\d{{2}}))?{_SPACE}?([AaPp]\.?{_SPACE}?[Mm]\.?)?(?:\]{_SPACE}?|{_SPACE}-{_SPACE})(.*)",
-    re.DOTALL,
-)
 _FILE = re.compile(
     r"<(?:attached|Anhang|adjunto|pièce jointe|allegato): ([^<>]{1,255})>"
     r"|([^\n/\\<>]{1,255}\.\w{2,5}) \((?:file attached|Datei angehängt|archivo adjunto|fichier joint|file allegato)\)"

@@ -1,18 +1,22 @@
-"""Open input files, also in zip archives that stay packed: lines, position, and refused records."""
+"""Open input files, also in zip archives that stay packed: format, lines, position, and refused records."""
 
 from __future__ import annotations
 
+import csv
 import io
+import json
 import lzma
+import re
 import zlib
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, Literal, get_args
+from typing import IO, Any, Literal, cast, get_args
 from zipfile import BadZipFile, ZipFile, ZipInfo
 
 from graphmem.errors import InvalidInput
+from graphmem.ingest.records import is_three_texts, is_triple_header, is_turn_header
 
 MAX_UNPACKED_BYTES = 4 << 30
 MAX_RATIO = 200
@@ -305,3 +309,178 @@ class CountedStream(io.RawIOBase):
         buffer[: len(data)] = data
         self._source.position += len(data)
         return len(data)
+
+
+# Formats ------------------------------------------------------------------------------------------
+
+
+SUFFIXES: Mapping[str, tuple[Format, ...]] = {
+    ".jsonl": ("turns", "triples", "json", "chatgpt", "slack"),
+    ".ndjson": ("turns", "triples", "json", "chatgpt", "slack"),
+    ".json": ("json", "turns", "triples", "chatgpt", "slack"),
+    ".csv": ("csv",),
+    ".tsv": ("csv",),
+    ".md": ("markdown",),
+    ".markdown": ("markdown",),
+    ".txt": ("text", "whatsapp"),
+    ".text": ("text", "whatsapp"),
+    ".html": ("html",),
+    ".htm": ("html",),
+    ".mbox": ("mbox",),
+    ".eml": ("eml",),
+    ".srt": ("srt",),
+    ".vtt": ("vtt",),
+}
+_EXAMINED = 20  # lines examined for a guess
+_MAX_NAMED = 8
+_BINARY = {
+    b"%PDF": "a PDF; save its text first, for example with pdftotext",
+    b"PK\x03\x04": "a zip archive; give the archive itself as a path, or unpack it",
+    b"\xff\xfe": "UTF-16; save it as UTF-8",
+    b"\xfe\xff": "UTF-16; save it as UTF-8",
+}
+_SPACE = "[ \u00a0\u202f]"
+WHATSAPP_LINE = re.compile(
+    rf"[\u200e\u200f\ufeff]{{0,3}}\[?(\d{{1,4}})([./-])(\d{{1,2}})\2(\d{{1,4}}),?{_SPACE}(\d{{1,2}})[:.](\d{{2}})"
+    rf"(?:[:.](\d{{2}}))?{_SPACE}?([AaPp]\.?{_SPACE}?[Mm]\.?)?(?:\]{_SPACE}?|{_SPACE}-{_SPACE})(.*)",
+    re.DOTALL,
+)
+_SRT = re.compile(r"\d{1,6}\s{0,8}\n\d{1,3}:\d\d:\d\d,\d{1,3} -->")
+_HTML = re.compile(r"<(?:!doctype html|html|head|body)\b", re.IGNORECASE)
+_MBOX = re.compile(r"From \S{1,300} .{0,40}\d{4}")
+_MAIL = re.compile(
+    r"(?:Return-Path|Received|From|To|Date|Subject|Message-ID|MIME-Version|Delivered-To|X-[\w-]{1,60}):", re.IGNORECASE
+)
+
+
+def require_text(name: str, head: bytes) -> None:
+    """Raise if a file is not text.
+
+    Raises
+    ------
+    InvalidInput
+        If the first bytes are those of a binary file; the message names its kind, if known.
+    """
+    for begin, what in _BINARY.items():
+        if head.startswith(begin):
+            raise InvalidInput(f"{name}: is {what}")
+    if b"\0" in head.partition(b"\n")[0]:
+        raise InvalidInput(f"{name}: is not a text file")
+
+
+def guess_format(name: str, head: str) -> Format | None:
+    """Return the format of a file by its suffix and, if that is ambiguous, by its beginning.
+
+    Returns None if the beginning is inconclusive.
+
+    Raises
+    ------
+    InvalidInput
+        If it is unrelated JSON; the message describes the content found.
+    """
+    known = SUFFIXES.get(Path(name).suffix.lower(), FORMATS)
+    if len(known) == 1:
+        return known[0]
+    lines = [line for line in head.split("\n", _EXAMINED)[:_EXAMINED] if line.strip()]
+    if not lines:
+        return None
+    if "whatsapp" in known and any(WHATSAPP_LINE.match(line) for line in lines):
+        return "whatsapp"
+    if "json" in known and lines[0].lstrip()[0] in "{[":
+        return _guess_json(name, head, lines)
+    return _guess_text(head.lstrip(), lines[0]) if known is FORMATS else ("text" if known[0] == "text" else None)
+
+
+def first_json(head: str) -> object:
+    """Return the first record of a JSON text, or the first element of an array; None if the head truncates it."""
+    start = re.match(r"\s*\[?\s*", head)
+    try:
+        return json.JSONDecoder().raw_decode(head, start.end() if start else 0)[0]
+    except (ValueError, RecursionError):
+        return None
+
+
+def is_triple(value: object) -> bool:
+    """Return whether a JSON value is a triple."""
+    return is_three_texts(value) or (isinstance(value, dict) and is_triple_header(_keys(cast("object", value))))
+
+
+def _guess_json(name: str, head: str, lines: Sequence[str]) -> Format | None:
+    for number, line in enumerate(each.strip() for each in lines):
+        if line[0] not in "{[":
+            continue
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError):
+            if number == 0 and (line in ("{", "[") or re.match(r"\[\s*[{\[]", line)):
+                return _classify(name, first_json(head), head)
+            continue
+        if isinstance(value, list) and not is_three_texts(cast("object", value)):
+            return _classify(name, first_json(head), head) if value else "json"
+        try:
+            found = _classify(name, cast("object", value), head)
+        except InvalidInput:
+            if len(lines) == 1:
+                raise
+            continue  # the reader reports this line
+        return ("triples" if is_triple(cast("object", value)) else "turns") if found == "json" else found
+    return None
+
+
+def _classify(name: str, value: object, head: str) -> Format:
+    """Return the format of a file with this first record; None stands for a record truncated by the head."""
+    if value is None:
+        return "chatgpt" if '"mapping"' in head else "json"
+    if is_triple(value):
+        return "json"
+    if isinstance(value, dict):
+        record = cast("dict[str, Any]", value)
+        if isinstance(record.get("mapping"), dict):
+            return "chatgpt"
+        is_message = any(key in record for key in ("user", "bot_id", "subtype", "username"))
+        if re.fullmatch(r"\d{9,11}\.\d{1,6}", str(record.get("ts"))) and is_message:
+            return "slack"
+        if is_turn_header(_keys(record)):
+            return "json"
+        raise InvalidInput(
+            f"{name}: is JSON whose objects have the fields {named(_keys(record))}; a turn needs text (or content, "
+            "message, body, messages), a triple subject, relation and object"
+        )
+    raise InvalidInput(f"{name}: is JSON of {type(value).__name__} values; turns are objects with a text")
+
+
+def _keys(value: object) -> list[str]:
+    return [str(key).lower() for key in cast("dict[object, object]", value)]
+
+
+def named(columns: Collection[str]) -> str:
+    """Return column names for a message: the first eight, and the number of further ones."""
+    shown = [column if len(column) <= 40 else f"{column[:39]}…" for column in columns][:_MAX_NAMED]
+    more = f" and {len(columns) - _MAX_NAMED} more" if len(columns) > _MAX_NAMED else ""
+    return (", ".join(shown) + more) or "none"
+
+
+def delimiter_of(header: str) -> str:
+    """Return the delimiter of the columns in a header."""
+    return max(",;\t", key=header.count)
+
+
+def header_of(line: str) -> list[str]:
+    """Return the names of columns, in lower case."""
+    row = next(csv.reader([line.strip()], delimiter=delimiter_of(line)), list[str]())
+    return [name.strip().lower() for name in row]
+
+
+def _guess_text(text: str, line: str) -> Format:
+    if text.startswith("WEBVTT"):
+        return "vtt"
+    for pattern, found in ((_SRT, "srt"), (_HTML, "html"), (_MBOX, "mbox"), (_MAIL, "eml")):
+        if pattern.match(text):
+            return cast("Format", found)
+    try:
+        header = header_of(line)
+    except csv.Error:
+        header = []
+    if is_triple_header(header) or (len(header) > 1 and all(map(str.isidentifier, header)) and is_turn_header(header)):
+        return "csv"
+    return "markdown" if re.match(r"#{1,6} \S", line) else "text"

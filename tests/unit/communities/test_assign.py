@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from graphmem.communities.assignment import JOB, Assignment
-from graphmem.communities.refresh import CommunityRefresh, id_at
+from graphmem.communities.refresh import ASSIGNMENT, Assignment, CommunityRefresh, id_at
 from graphmem.models import Changes, CommunityQuery, Edge, EdgeQuery, JobState, MembershipQuery, Scope, new_id, utc_now
 from graphmem.protocols import GraphBackend
 from graphmem.registry import open_backend
@@ -96,7 +95,7 @@ def test_an_archived_entity_joins_nothing(store: GraphBackend) -> None:
 def test_the_next_step_begins_behind_the_last(store: GraphBackend) -> None:
     connect(store, [(9, 1)])
     assign(store)
-    [mark] = [mark for mark in store.find_job_states(home()) if mark.job == JOB]
+    [mark] = [mark for mark in store.find_job_states(home()) if mark.job == ASSIGNMENT]
     newest = max(e.id for e in store.all_edges([home()], EdgeQuery()))
     assert mark.cursor == newest
     assert store.find_edges([home()], EdgeQuery(), after=mark.cursor) == []
@@ -121,7 +120,7 @@ def test_what_is_read_are_the_neighbours(store: GraphBackend, monkeypatch: pytes
     assign(store)
     CommunityRefresh(store, Settings()).refresh(home())
     newest = max(e.id for e in store.all_edges([home()], EdgeQuery()))
-    store.write(home(), Changes(job_states=(JobState(JOB, cursor=newest),)))
+    store.write(home(), Changes(job_states=(JobState(ASSIGNMENT, cursor=newest),)))
     rows: list[Edge] = []
     find_edges = store.find_edges
 

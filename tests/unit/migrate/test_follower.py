@@ -13,8 +13,7 @@ import pytest
 
 from graphmem.background import BackgroundJob
 from graphmem.errors import BackendUnavailable, InvalidInput, SchemaTooNew, StoreFull, StoreMoved
-from graphmem.migrate.backend import DualWriteBackend, following_backend
-from graphmem.migrate.follower import Follower
+from graphmem.migrate.backend import DualWriteBackend, Follower, following_backend
 from graphmem.migrate.service import Migration
 from graphmem.migrate.states import SHADOW, is_equal
 from graphmem.migrate.verify import differences_of, verify
@@ -242,7 +241,7 @@ def test_the_first_change_of_a_scope_brings_all_of_it(tmp_path: Path, monkeypatc
 
 def test_the_first_change_of_a_large_scope_waits_for_its_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(BackgroundJob, "wake", sleep_on)
-    monkeypatch.setattr("graphmem.migrate.follower._SMALL", 1)
+    monkeypatch.setattr("graphmem.migrate.backend._SMALL", 1)
     with first_change(tmp_path) as (migration, store):
         assert cast("Any", store)._follower.work() is not None
         assert migration.target.stats(home()).entities == 0
@@ -568,7 +567,7 @@ def test_a_scope_is_not_repaired_while_a_process_applies_its_changes(
     here: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     follower = cast("Any", here.process)._follower
-    monkeypatch.setattr("graphmem.migrate.follower._AT_ONCE", 1)
+    monkeypatch.setattr("graphmem.migrate.backend._AT_ONCE", 1)
 
     def repaired(*_: object) -> None:
         pytest.fail("it was repaired")

@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 
 from graphmem.embed import Embedder, TokenVectors
-from graphmem.index.codec import detail_of
+from graphmem.index.copies import detail_of
 from graphmem.index.encoder import EpisodeEncoder
 from graphmem.models import Episode, Scope
 from graphmem.text.names import Phrases, PlainPhrases, phrases_of_list

@@ -10,13 +10,21 @@ from datetime import UTC, timedelta
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from graphmem.ingest.extract.spacy.answers import completed, corrected, correction_of, denied, is_denial
 from graphmem.ingest.extract.spacy.clauses import clauses, is_question
 from graphmem.ingest.extract.spacy.facts import Facts
 from graphmem.ingest.extract.spacy.names import End, Names
 from graphmem.ingest.extract.spacy.people import attributes, relatives
-from graphmem.ingest.extract.spacy.prepare import is_joke, own_words, prose
-from graphmem.ingest.extract.spacy.when import dates_of
+from graphmem.ingest.extract.spacy.prepare import (
+    completed,
+    corrected,
+    correction_of,
+    denied,
+    is_denial,
+    is_joke,
+    own_words,
+    prose,
+)
+from graphmem.ingest.extract.spacy.statements import dates_of
 from graphmem.ingest.extract.spacy.words import ENTITY_TYPES, PLACES
 from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology
 from graphmem.protocols import (

@@ -28,9 +28,8 @@ from graphmem.ingest.extract.spacy.homes_and_jobs import last_days, owned_jobs, 
 from graphmem.ingest.extract.spacy.known import over
 from graphmem.ingest.extract.spacy.names import End, Names
 from graphmem.ingest.extract.spacy.patterns import statements
-from graphmem.ingest.extract.spacy.relations import Statement, is_state, verb_form
 from graphmem.ingest.extract.spacy.render import Dates, sentence
-from graphmem.ingest.extract.spacy.when import Period
+from graphmem.ingest.extract.spacy.statements import Period, Statement, is_state, verb_form
 from graphmem.ontology import Ontology
 from graphmem.protocols import ExtractedEdge, ExtractedEnding
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from graphmem.ingest.extract.spacy import words
 from graphmem.ingest.extract.spacy.clauses import Clause, governor, helpers, negation, objects_of, prepositions
 from graphmem.ingest.extract.spacy.names import End, Names
-from graphmem.ingest.extract.spacy.relations import Statement, is_state
-from graphmem.ingest.extract.spacy.when import Period
+from graphmem.ingest.extract.spacy.statements import Period, Statement, is_state
 
 if TYPE_CHECKING:
     from spacy.tokens import Span, Token

@@ -10,8 +10,7 @@ from graphmem.ingest.extract.spacy import words
 from graphmem.ingest.extract.spacy.clauses import Clause, helpers, is_bare, not_but, objects_of, prepositions
 from graphmem.ingest.extract.spacy.homes_and_jobs import hirings, homes, jobless, jobs, places
 from graphmem.ingest.extract.spacy.names import GUESSED_PERSON, End, Names
-from graphmem.ingest.extract.spacy.relations import Statement, is_state
-from graphmem.ingest.extract.spacy.when import Period
+from graphmem.ingest.extract.spacy.statements import Period, Statement, is_state
 
 if TYPE_CHECKING:
     from spacy.tokens import Token

@@ -11,8 +11,7 @@ from graphmem.ingest.extract.spacy.clauses import Clause, introduced, is_named, 
 from graphmem.ingest.extract.spacy.homes_and_jobs import canceled_moves, places
 from graphmem.ingest.extract.spacy.known import given_up, well_known
 from graphmem.ingest.extract.spacy.names import End, Names, as_relative
-from graphmem.ingest.extract.spacy.relations import Statement, is_state, verb_form
-from graphmem.ingest.extract.spacy.when import Period
+from graphmem.ingest.extract.spacy.statements import Period, Statement, is_state, verb_form
 
 if TYPE_CHECKING:
     from spacy.tokens import Token
