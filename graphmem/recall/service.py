@@ -115,7 +115,7 @@ class RecallService:
         scope = require_one_scope(scopes) if trace else None
         now = self._clock()
         if evidence is None and options.episodes and self._find_evidence is not None:
-            with span("graphmem.recall.scoring"):
+            with span("graphmem.recall.evidence"):
                 evidence = self._find_evidence(scopes, query, options)
 
         observer = Observer() if trace else None
