@@ -106,14 +106,11 @@ def names_in(text: str, *known: Container[str]) -> list[str]:
     """Return the names in a text that any of `known` contains: leftmost longest matches, no overlaps, each once."""
     words, found, begin = plain(text).split(), dict[str, None](), 0
     while begin < len(words):
-        for length in range(min(LONGEST, len(words) - begin), 0, -1):
-            run = " ".join(words[begin : begin + length])
-            if any(run in names for names in known):
-                found[run] = None
-                begin += length
-                break
-        else:
-            begin += 1
+        runs = (" ".join(words[begin:end]) for end in range(min(begin + LONGEST, len(words)), begin, -1))
+        run = next((run for run in runs for names in known if run in names), None)
+        if run is not None:
+            found[run] = None
+        begin += 1 if run is None else run.count(" ") + 1
     return list(found)
 
 

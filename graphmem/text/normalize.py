@@ -182,8 +182,9 @@ def unaccented(text: str) -> str:
 
 
 def _without_marks(text: str) -> str:
-    marks = {ord(c): None for c in set(text) if unicodedata.combining(c)}
-    return text.translate(marks) if marks else text
+    if not any(map(unicodedata.combining, text)):
+        return text
+    return text.translate({ord(c): None for c in set(text) if unicodedata.combining(c)})
 
 
 def query_words(query: str) -> list[str]:
