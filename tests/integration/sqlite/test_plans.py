@@ -64,12 +64,14 @@ EDGE_PARTS = {
     "window": ("valid_from", MOMENT, MOMENT),
 }
 
-# Scans of these read no table: the unprocessed episodes are the queue itself, the scopes are listed as a whole.
+# Scans of these read no table: the unprocessed episodes are the queue itself, the scopes are listed as a whole, and
+# sqlite_sequence has a row for each table.
 ALLOWED = (
     re.compile(r"VIRTUAL TABLE"),
     re.compile(r"SCAN \w+ USING (COVERING )?INDEX episodes_unprocessed"),
     re.compile(r"SCAN (\(subquery-\d+\)|ends|wanted)$"),
     re.compile(r"SCAN CONSTANT ROW"),
+    re.compile(r"SCAN sqlite_sequence$"),
     re.compile(r"SCAN episodes USING COVERING INDEX episodes_claimed"),
 )
 
@@ -88,7 +90,7 @@ def edge_queries() -> Iterator[EdgeQuery]:
 
 def constants() -> Iterator[str]:
     """Yield every whole statement that the modules name."""
-    modules = (backend, communities, edges, entities, episodes, rows, traces, writing)
+    modules = (backend, communities, edges, entities, episodes, rows, traces, upkeep, writing)
     for module in modules:
         for name, value in vars(module).items():
             if re.fullmatch(r"[A-Z][A-Z_]+", name) and isinstance(value, str) and not name.endswith("COLUMNS"):
@@ -126,7 +128,7 @@ def community_statements() -> Iterator[str]:
 
 
 def statements() -> list[str]:
-    found = list(constants())
+    found = [*constants(), *upkeep.UNINDEXED.values()]
     found.remove(backend.SCOPES)  # lists the scopes, one row each
     for query in edge_queries():
         found += [edge_statement(query), edge_statement(query, newest_first=True)]
