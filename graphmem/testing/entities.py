@@ -258,6 +258,16 @@ class AliasTests(StoreTests):
         store.write(home(), Changes(removals=(Removal("entity", entity_id(2)),)))
         assert store.resolve_names(home(), ["entity 1", "entity 2"]) == []
 
+    def test_the_name_of_a_removed_entity_is_read_in_the_same_transaction(self, store: GraphBackend) -> None:
+        put_entities(store, entity(1), entity(2))
+
+        def work() -> list[Alias]:
+            store.write(home(), Changes(aliases=(_alias("entity 1", 2),)))
+            store.write(home(), Changes(removals=(Removal("entity", entity_id(1)),)))
+            return store.find_aliases([home()], [entity_id(1), entity_id(2)])
+
+        assert store.atomic(work) == [_alias("entity 1", 2), _alias("entity 2", 2)]
+
     def test_names_that_differ_in_a_character_are_different(self, store: GraphBackend) -> None:
         names = ["straße", "strasse", "café", "cafe", "a%b", "a_b", "axb", "o'neil", 'o"neil', "a\\b", "北京", "🦊🦊🦊"]
         put_entities(store, *(entity(n, name=name) for n, name in enumerate(names)))

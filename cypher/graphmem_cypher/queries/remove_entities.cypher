@@ -14,7 +14,7 @@ CALL (e) {
     // a name that stands for another entity stays
     WITH e WHERE e.entity_id <> ''
     WITH e.canonical_name AS name, e.entity_type AS entity_type, e.entity_id AS entity_id
-    REMOVE e.canonical_name
+    REMOVE e.canonical_name, e.entity_id  // or later reads of this transaction find the deleted node by its index
     CREATE (:Graphmem:Alias {scope: $q.scope, canonical_name: name, entity_type: entity_type, entity_id: entity_id})
 }
 DETACH DELETE e
