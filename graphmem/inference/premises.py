@@ -11,7 +11,7 @@ because an erasure finds them through these.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -165,7 +165,7 @@ def _inferred_around(backend: GraphBackend, scope: Scope, edges: Iterable[Edge])
 
 
 def find_compatible(
-    backend: GraphBackend, scope: Scope, known: Mapping[str, Edge]
+    backend: GraphBackend, scope: Scope, known: Mapping[str, Edge], gone: Collection[str] = ()
 ) -> dict[frozenset[EdgeKey], datetime]:
     """Return the pairs of facts with one source and relation that hold together, and until when they do.
 
@@ -177,9 +177,11 @@ def find_compatible(
         Store and scope.
     known
         Facts by id; those that are inferred, or were until they were stated, say what is implied.
+    gone
+        Ids of facts that don't count as premises, since they are about to be removed.
     """
     rows = [edge for edge in known.values() if edge.is_inferred and edge.end_reason in _STILL_IMPLIED]
-    ids = list({i for row in rows for i in row.premises} - known.keys())
+    ids = list({i for row in rows for i in row.premises}.difference(known, gone))
     facts = {**known, **(backend.get_edges([scope], ids) if ids else {})}
     found: dict[frozenset[EdgeKey], datetime] = {}
     implied: defaultdict[EdgeKey, dict[EdgeKey, datetime]] = defaultdict(dict)

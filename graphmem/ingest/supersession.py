@@ -38,6 +38,12 @@ Compatible = Mapping[frozenset[EdgeKey], datetime]
 """Two facts of a slot that hold together, as one implies the other → until when: they don't end each other before."""
 
 
+def hold_together(compatible: Compatible, key: EdgeKey, other: EdgeKey, at: datetime) -> bool:
+    """Return whether two facts of a slot hold together at a time."""
+    until = compatible.get(frozenset((key, other)))
+    return until is not None and at < until
+
+
 @dataclass(frozen=True, slots=True)
 class Decision:
     """What a telling changes: `edges`, the new and changed rows, and `holder`, the id of the row that represents it."""
@@ -360,15 +366,11 @@ class _Slot:
             version = self._place(telling, open_versions)
             for other in open_versions.values() if self._single else ():
                 ends = other is not version and other.is_open_for(telling) and other.is_ended_by(telling)
-                if ends and not self._are_compatible(other, telling):
+                if ends and not hold_together(self._compatible, other.edge.key, telling.key, telling.begins):
                     other.closed_by = (version, telling)
         rows = [row for version in self._versions for row in self._written(version)]
         held = (v.edge.id for v in self._versions if any(t.of is self._new for t in v.tellings))
         return Decision(tuple(row for row in rows if row != self._rows.get(row.id)), next(held, ""))
-
-    def _are_compatible(self, version: _Version, telling: _Telling) -> bool:
-        until = self._compatible.get(frozenset((version.edge.key, telling.key)))
-        return until is not None and telling.begins < until
 
     def _is_outvoted(self, edge: Edge) -> bool:
         """Return whether a fact never held only because another one began when it did."""

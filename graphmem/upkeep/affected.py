@@ -14,9 +14,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, S
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from graphmem.inference.premises import find_dependents
+from graphmem.inference.premises import find_compatible, find_dependents
 from graphmem.ingest.corrections import find_ended, find_versions, with_folded
-from graphmem.ingest.supersession import ends_from, is_over, supported
+from graphmem.ingest.supersession import Compatible, ends_from, is_over, supported
 from graphmem.models import (
     Alias,
     Edge,
@@ -382,13 +382,15 @@ def find_reopened(
     backend, scope, ontology = request.backend, request.scope, request.ontology
     unstated = {i: e for i, e in {**gone, **kept}.items() if not request.episodes.keys().isdisjoint(e.episode_ids)}
     left = {i: kept.get(fact) for i, fact in with_folded(backend, scope, unstated.values()).items()}
-    over = find_ended(backend, scope, request.episodes.keys() | left.keys())
+    ended_facts = find_ended(backend, scope, request.episodes.keys() | left.keys())
     single = [edge for edge in unstated.values() if ontology.is_single_valued(edge.relation)]
-    versions = {**over, **find_versions(backend, scope, ontology, (*single, *over.values()))}
-    there = {i: edge for i, edge in versions.items() if i not in gone and not edge.is_inferred}
-    reopened = _Reopening(request, there.values(), left).run()
-    now_there = {**there, **reopened}.values()
-    reopened.update((edge.id, edge) for edge in ended_by_later(now_there, ontology, request.sources, utc_now()))
+    versions = {**ended_facts, **find_versions(backend, scope, ontology, (*single, *ended_facts.values()))}
+    remaining = {i: edge for i, edge in versions.items() if i not in gone}
+    compatible = find_compatible(backend, scope, remaining, gone)
+    there = {i: edge for i, edge in remaining.items() if not edge.is_inferred}
+    reopened = _Reopening(request, there.values(), left, compatible).run()
+    over = ended_by_later({**there, **reopened}.values(), ontology, request.sources, utc_now(), compatible)
+    reopened.update((edge.id, edge) for edge in over)
     staying = {i: edge for i, edge in gone.items() if i not in unstated}
     for edge in _restated(request, staying, reopened):
         if edge.id not in gone:
@@ -420,12 +422,21 @@ class _Reopening:
         Versions that remain: of the ended facts, and of all others that decide about them.
     unstated
         Ids of the facts that forgotten episodes stated → the fact if others state it as well, None if it is removed.
+    compatible
+        Facts that don't end each other (`graphmem.inference.premises.find_compatible`).
     """
 
-    def __init__(self, request: ErasureRequest, there: Collection[Edge], unstated: Mapping[str, Edge | None]) -> None:
+    def __init__(
+        self,
+        request: ErasureRequest,
+        there: Collection[Edge],
+        unstated: Mapping[str, Edge | None],
+        compatible: Compatible,
+    ) -> None:
         self._episodes = request.episodes
         self._ontology = request.ontology
         self._unstated = unstated
+        self._compatible = compatible
         self._slots: defaultdict[tuple[str, ...], list[Edge]] = defaultdict(list)
         for edge in there:
             self._slots[self._slot(edge)].append(edge)
@@ -480,7 +491,7 @@ class _Reopening:
         """Return a reopened fact as the next one of its slot ends it; its own next version becomes a part of it."""
         slot = (self._changed.get(other.id, other) for other in self._slots[self._slot(edge)])
         others = (e for e in slot if e.kind == "state" and not is_retracted(e) and not is_over(e))
-        found = successor(edge, others, self._sources)
+        found = successor(edge, others, self._sources, self._compatible)
         if found is None or (edge.valid_to is not None and edge.valid_to <= found[1]):
             return edge
         later, end = found

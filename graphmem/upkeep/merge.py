@@ -1,9 +1,9 @@
 """Merge of entities and its effect on the validity of facts (spec: upkeep); `graphmem.upkeep.unmerge` undoes it.
 
-After a merge, a single-valued relation of the entity has one active fact: the one that began last ends the others that
-it may end by its certainty and its speakers. Of a fact that both entities have, the surer telling stays current. After
-an unmerge, only facts of the same side end a fact: one that the other side had ended becomes valid again, up to the
-next fact of its own side that may end it.
+After a merge, a single-valued relation of the entity has one active fact, and those that it implies: the one that began
+last ends the others that it may end by its certainty and its speakers. Of a fact that both entities have, the surer
+telling stays current. After an unmerge, only facts of the same side end a fact: one that the other side had ended
+becomes valid again, up to the next fact of its own side that may end it.
 """
 
 from __future__ import annotations
@@ -14,9 +14,23 @@ from datetime import datetime
 from functools import partial
 
 from graphmem.errors import InvalidInput
-from graphmem.inference.premises import MovedRejections, find_dependents, move_rejected, write_facts
+from graphmem.inference.premises import (
+    MovedRejections,
+    find_compatible,
+    find_dependents,
+    move_rejected,
+    write_facts,
+)
 from graphmem.ingest.fact_ledger import Load, entity_names, episode_sources
-from graphmem.ingest.supersession import Sources, ends_from, less_sure, supported, with_sources
+from graphmem.ingest.supersession import (
+    Compatible,
+    Sources,
+    ends_from,
+    hold_together,
+    less_sure,
+    supported,
+    with_sources,
+)
 from graphmem.models import (
     STATED_KINDS,
     Alias,
@@ -24,6 +38,7 @@ from graphmem.models import (
     Corroboration,
     Edge,
     EdgeExpiry,
+    EdgeKey,
     EdgeQuery,
     Entity,
     FoldedEdge,
@@ -41,7 +56,12 @@ from graphmem.upkeep.scope_rows import edges_of, entity_called
 
 
 def ended_by_merge(
-    edges: Iterable[Edge], moved: Collection[str], ontology: Ontology, load: Load, at: datetime
+    edges: Iterable[Edge],
+    moved: Collection[str],
+    ontology: Ontology,
+    load: Load,
+    at: datetime,
+    compatible: Compatible,
 ) -> Iterator[EdgeExpiry]:
     """Yield expiries of active facts that a later fact of the other side ends in the same single-valued relation.
 
@@ -57,12 +77,16 @@ def ended_by_merge(
         Returns the episodes that state facts, which decide who may end them.
     at
         Time of the merge.
+    compatible
+        Facts that don't end each other (`graphmem.inference.premises.find_compatible`).
     """
-    for edge, later, end in _ended(edges, ontology, load, moved):
+    for edge, later, end in _ended(edges, ontology, load, compatible, moved):
         yield EdgeExpiry(edge.id, end, at, later.id, "replaced")
 
 
-def ended_by_later(edges: Iterable[Edge], ontology: Ontology, load: Load, at: datetime) -> Iterator[Edge]:
+def ended_by_later(
+    edges: Iterable[Edge], ontology: Ontology, load: Load, at: datetime, compatible: Compatible
+) -> Iterator[Edge]:
     """Yield the active facts of single-valued relations that a later fact supersedes, ended by that fact.
 
     Parameters
@@ -75,14 +99,20 @@ def ended_by_later(edges: Iterable[Edge], ontology: Ontology, load: Load, at: da
         Returns the episodes that state facts, which decide who may end them.
     at
         Time at which they expire.
+    compatible
+        Facts that don't end each other (`graphmem.inference.premises.find_compatible`).
     """
-    for edge, later, end in _ended(edges, ontology, load):
+    for edge, later, end in _ended(edges, ontology, load, compatible):
         ended = {"expired_at": max(at, edge.recorded_at), "superseded_by": later.id, "end_reason": "replaced"}
         yield edge.changed(valid_to=end, **ended)
 
 
 def _ended(
-    edges: Iterable[Edge], ontology: Ontology, load: Load, moved: Collection[str] | None = None
+    edges: Iterable[Edge],
+    ontology: Ontology,
+    load: Load,
+    compatible: Compatible,
+    moved: Collection[str] | None = None,
 ) -> Iterator[tuple[Edge, Edge, datetime]]:
     """Yield active facts of single-valued relations with the fact that ends each, and when.
 
@@ -95,14 +125,32 @@ def _ended(
             others = (e for e in slot if e.target_id != edge.target_id)
             if moved is not None:
                 others = (e for e in others if (e.id in moved) != (edge.id in moved))
-            if (found := successor(edge, others, sources)) is not None:
+            if (found := successor(edge, others, sources, compatible)) is not None:
                 yield edge, *found
 
 
-def successor(edge: Edge, others: Iterable[Edge], sources: Sources) -> tuple[Edge, datetime] | None:
+def successor(
+    edge: Edge, others: Iterable[Edge], sources: Sources, compatible: Compatible
+) -> tuple[Edge, datetime] | None:
     """Return the first of other facts that began later than a fact and may end it, and from when it does."""
-    later = ((e, end) for e in others if e.valid_from > edge.valid_from and (end := ends_from(e, edge, sources)))
+    later = (
+        (other, end)
+        for other in others
+        if other.valid_from > edge.valid_from
+        and not hold_together(compatible, edge.key, other.key, other.valid_from)
+        and (end := ends_from(other, edge, sources))
+    )
     return min(later, key=lambda found: found[1], default=None)
+
+
+def with_renamed(compatible: Compatible, old: str, new: str) -> Compatible:
+    """Return compatible facts also as they are with one entity replaced by another."""
+
+    def renamed(key: EdgeKey) -> EdgeKey:
+        source, target, relation, edge_type = key
+        return new if source == old else source, new if target == old else target, relation, edge_type
+
+    return {**{frozenset(map(renamed, pair)): until for pair, until in compatible.items()}, **compatible}
 
 
 def _active_slots(edges: Iterable[Edge], ontology: Ontology) -> Iterable[list[Edge]]:
@@ -131,6 +179,8 @@ class UnmergedFacts:
         Defines which relations are single-valued.
     load
         Returns the episodes that state facts, which decide who may end them.
+    compatible
+        Facts that don't end each other (`graphmem.inference.premises.find_compatible`).
     """
 
     def __init__(
@@ -140,12 +190,14 @@ class UnmergedFacts:
         twins: Mapping[str, str],
         ontology: Ontology,
         load: Load,
+        compatible: Compatible,
     ) -> None:
         self._edges = edges
         self._sides = sides
         self._twins = twins
         self._ontology = ontology
         self._load = load
+        self._compatible = compatible
         self._slots: defaultdict[tuple[str, str], list[Edge]] = defaultdict(list)
         stated = (edge for edge in edges.values() if not edge.is_inferred)
         for edge in sorted(stated, key=lambda edge: edge.valid_from):
@@ -189,7 +241,7 @@ class UnmergedFacts:
     def _successor(self, edge: Edge) -> tuple[Edge, datetime] | None:
         """Return the next fact of the same source and single-valued relation that may end a fact, and from when."""
         slot = [e for e in self._slots[edge.source_id, edge.relation] if not is_retracted(e)]
-        return successor(edge, slot, self._load([edge, *slot]))
+        return successor(edge, slot, self._load([edge, *slot]), self._compatible)
 
     def _own_successor(self, edge: Edge, by: Edge) -> tuple[Edge, datetime] | None:
         """Return the first fact of the edge's own side in the chain of supersessions from `by`, and when it began."""
@@ -255,6 +307,9 @@ def _merge(backend: GraphBackend, scope: Scope, gone_id: str, kept_id: str, onto
     rows = backend.get_entities([scope], [gone_id, kept_id])
     gone, kept = rows[gone_id], rows[kept_id]
     at = utc_now()
+    inferred = EdgeQuery(source_ids=(gone_id, kept_id), kinds=("inferred",), versions="all")
+    known = {edge.id: edge for edge in backend.all_edges([scope], inferred)}
+    compatible = with_renamed(find_compatible(backend, scope, known), gone_id, kept_id)
     moved, folded, edges = _edges(backend, scope, gone_id, kept_id, at)
     aliases, added = _aliases(backend, scope, gone, kept)
     mentions = backend.all_mentions([scope], entity_ids=[gone_id])
@@ -293,7 +348,7 @@ def _merge(backend: GraphBackend, scope: Scope, gone_id: str, kept_id: str, onto
     )
     active = backend.all_edges([scope], EdgeQuery(source_ids=(kept_id,), versions="active"))
     load = partial(episode_sources, backend, scope)
-    expiries = ended_by_merge(active, {edge.id for edge in moved}, ontology, load, merge.at)
+    expiries = ended_by_merge(active, {edge.id for edge in moved}, ontology, load, merge.at, compatible)
     write_facts(backend, scope, Changes(expiries=tuple(expiries)))
     return merge
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from graphmem.errors import InvalidInput, NotFound
-from graphmem.inference.premises import reason_by_hand, write_facts
+from graphmem.inference.premises import find_compatible, reason_by_hand, write_facts
 from graphmem.ingest.fact_ledger import episode_sources
-from graphmem.ingest.supersession import Source, with_sources
+from graphmem.ingest.supersession import Compatible, Source, with_sources
 from graphmem.models import (
     Certainty,
     Changes,
@@ -34,7 +34,14 @@ from graphmem.models import (
 from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology
 from graphmem.protocols import GraphBackend
 from graphmem.text.normalize import canonical
-from graphmem.upkeep.merge import UnmergedFacts, ended_by_later, expiries_before_replacement, repointed, without_merge
+from graphmem.upkeep.merge import (
+    UnmergedFacts,
+    ended_by_later,
+    expiries_before_replacement,
+    repointed,
+    with_renamed,
+    without_merge,
+)
 from graphmem.upkeep.scope_rows import edges_of
 
 
@@ -160,6 +167,7 @@ class _Unmerge:
         self._stored: dict[str, Edge] = {}
         self._active: dict[EdgeKey, str] = {}
         self._episodes: dict[str, Episode] = {}
+        self._compatible: Compatible = {}
         self._twins: dict[str, str] = {}
         self._names_known = {kept.id: kept.name}
         self._brought: set[str] = set()
@@ -242,6 +250,7 @@ class _Unmerge:
         merge = self._merge
         current = {edge.id: edge for edge in edges_of(self._backend, self._scope, merge.kept_id)}
         self._stored.update(current)
+        self._compatible = with_renamed(find_compatible(self._backend, self._scope, current), merge.kept_id, self._id)
         handled: set[str] = set()
         moved = {edge.id: edge for edge in merge.edges if not edge.is_inferred}
         others = [edge for edge in current.values() if edge.id not in moved]
@@ -298,7 +307,8 @@ class _Unmerge:
         query = EdgeQuery(slots=tuple(sorted(slots)), versions="active")
         for edge in self._backend.all_edges([self._scope], query):
             self._stored[edge.id] = edge
-        for edge in ended_by_later({**self._stored, **self._edges}.values(), self._ontology, self._sources, at):
+        now_there = {**self._stored, **self._edges}.values()
+        for edge in ended_by_later(now_there, self._ontology, self._sources, at, self._compatible):
             self._edges[edge.id] = edge
 
     def _reworded(self) -> Iterable[str]:
@@ -316,7 +326,7 @@ class _Unmerge:
     def _reopen(self, edges: dict[str, Edge]) -> None:
         """Reopen facts that the other side ended; these rows come last, when their keys are free."""
         sides = (self._id, self._merge.kept_id)
-        divided = UnmergedFacts(edges, sides, self._twins, self._ontology, self._sources)
+        divided = UnmergedFacts(edges, sides, self._twins, self._ontology, self._sources, self._compatible)
         for edge in divided.ended_by_own(self._merge.at):
             self._edges.pop(edge.id, None)
             self._edges[edge.id] = edge

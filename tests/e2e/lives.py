@@ -292,7 +292,7 @@ class Life:
             if DEFAULT_ONTOLOGY.is_single_valued(edge.relation):
                 slots[edge.source_id, edge.relation].append(edge)
         load = partial(episode_sources, self._backend, self._memory.scope)
-        found = (successor(edge, slot, load(slot)) for slot in slots.values() for edge in slot)
+        found = (successor(edge, slot, load(slot), {}) for slot in slots.values() for edge in slot)
         assert not any(found)
 
     def _stating(self) -> set[str]:

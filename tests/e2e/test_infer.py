@@ -21,7 +21,7 @@ from graphmem import Document, ExtractionFailed, GraphMemory, InvalidInput, NotF
 from graphmem.inference import service
 from graphmem.inference.premises import has_inferred, write_facts
 from graphmem.memory.admin import Inferred
-from graphmem.models import PREMISES, AsOf, Changes, Edge, EdgeQuery, EpisodeExpiry, Removal, utc_now
+from graphmem.models import PREMISES, AsOf, Changes, Edge, EdgeQuery, EpisodeExpiry, EpisodeQuery, Removal, utc_now
 from graphmem.protocols import GraphBackend
 from graphmem.results import Fact
 
@@ -353,6 +353,58 @@ def test_what_is_stated_does_not_end_the_premises_that_imply_it(
     assert held(memory) == {"Lab": None, "Globex": None, "Union": day(20)}
     say("Maya", "works_at", "Acme", 40)
     assert held(memory) == {"Lab": day(40), "Globex": day(40), "Union": day(20), "Acme": None}
+
+
+@pytest.fixture
+def employed(store_url: str, open_memory: OpenMemory) -> GraphMemory:
+    """Return a memory in which Maya is told to work at the Lab, which is part of Globex, and later at Globex."""
+    memory = open_memory(store_url, extractor=ToyExtractor(), background=False)
+    told = (("Maya | works_at | Lab", 0), ("Lab | part_of | Globex", 0), ("Maya | works_at | Globex", 10))
+    for text, at in told:
+        memory.remember(text, occurred_at=day(at), external_id=text)
+        memory.flush()
+        memory.admin.infer()
+    assert held(memory) == {"Lab": None, "Globex": None}
+    return memory
+
+
+def test_forgetting_a_repetition_ends_neither_fact_that_implies_the_other(employed: GraphMemory) -> None:
+    for text, at in (("Maya | works_at | Lab", 20), ("Maya | works_at | Globex", 30)):
+        again = employed.remember(text, occurred_at=day(at)).episode_id
+        employed.flush()
+        employed.forget(episode=again)
+        assert held(employed) == {"Lab": None, "Globex": None}
+
+
+def test_a_fact_that_is_valid_again_is_not_ended_by_one_that_it_implies(employed: GraphMemory) -> None:
+    moved = employed.remember("Maya | works_at | Acme", occurred_at=day(20)).episode_id
+    employed.flush()
+    assert held(employed) == {"Lab": day(20), "Globex": day(20), "Acme": None}
+    employed.forget(episode=moved)
+    assert held(employed) == {"Lab": None, "Globex": None}
+
+
+def test_what_a_forgotten_fact_implied_ends_the_former_premise(employed: GraphMemory) -> None:
+    again = employed.remember("Maya | works_at | Lab", occurred_at=day(20)).episode_id
+    employed.flush()
+    wanted = EpisodeQuery(external_ids=("Lab | part_of | Globex",))
+    [division] = backend_of(employed).find_episode_ids([employed.scope], wanted)
+    employed.forget(episode=division)
+    employed.forget(episode=again)
+    assert held(employed) == {"Lab": day(10), "Globex": None}
+
+
+def test_a_merge_ends_neither_fact_that_implies_the_other(employed: GraphMemory) -> None:
+    employed.remember("Dr Chen | works_at | Globex", occurred_at=day(30))
+    employed.remember("Maria | works_at | Lab", occurred_at=day(40))
+    employed.flush()
+    employed.admin.infer()
+    merges = employed.admin.merge(["Dr Chen", "Maria"], into="Maya")
+    assert held(employed) == {"Lab": None, "Globex": None}
+    employed.admin.infer()
+    for merge in reversed(merges):
+        employed.admin.unmerge(merge.id)
+        assert held(employed) == {"Lab": None, "Globex": None}
 
 
 def test_what_is_no_longer_implied_ends_the_former_premise(memory: GraphMemory) -> None:
