@@ -140,11 +140,35 @@ def _settle(backend: GraphBackend, scope: Scope, before: Mapping[str, Edge], now
         others = {i for row in rows if row.end_reason == PREMISE_ENDED for i in row.premises} - after.keys()
         after = {**after, **(backend.get_edges([scope], list(others)) if others else {})}
         settled = {row.id: _settled(row, changed, after, now) for row in rows}
-        before = {row.id: row for row in rows if settled[row.id] != row}
-        edges = tuple(edge for i, edge in settled.items() if edge is not None and i in before)
-        removals = tuple(Removal("edge", i) for i, edge in settled.items() if edge is None)
-        if before:
-            backend.write(scope, Changes(edges=edges, removals=removals))
+        before = _write_settled(backend, scope, {row.id: row for row in rows}, settled, now)
+
+
+def _write_settled(
+    backend: GraphBackend, scope: Scope, rows: Mapping[str, Edge], settled: dict[str, Edge | None], now: datetime
+) -> dict[str, Edge]:
+    """Write settled facts where they differ from the stored rows; return the rows that were changed or removed, by id.
+
+    A fact that would be valid again beside another one with its key stays ended.
+    """
+    opened = [edge for i, edge in settled.items() if edge is not None and edge.is_active and not rows[i].is_active]
+    if opened:
+        query = EdgeQuery(keys=tuple({edge.key for edge in opened}), versions="active")
+        found = (settled.get(edge.id, edge) for edge in backend.all_edges([scope], query, chunk=_CHUNK))
+        held = {edge.key for edge in found if edge is not None and edge.is_active}
+        for edge in opened:
+            if edge.key in held:
+                settled[edge.id] = rows[edge.id]
+            held.add(edge.key)
+    changed = {i: row for i, row in rows.items() if settled[i] != row}
+    if changed:
+        edges = tuple(edge for i in changed if (edge := settled[i]) is not None)
+        staying = {edge.id for edge in edges if edge.is_active}
+        # an expiry frees the key of a row, which another one may take in the same write
+        over = (row for i, row in changed.items() if row.is_active and i not in staying)
+        expiries = tuple(EdgeExpiry(row.id, row.valid_from, now) for row in over)
+        removals = tuple(Removal("edge", i) for i in changed if settled[i] is None)
+        backend.write(scope, Changes(expiries=expiries, edges=edges, removals=removals))
+    return changed
 
 
 def _differs(edge: Edge, other: Edge) -> bool:
@@ -279,12 +303,10 @@ def _settle_all(backend: GraphBackend, scope: Scope) -> int:
         after = backend.get_edges([scope], ids) if ids else {}
         unmoved = {i: after.get(i, row) for row in rows.values() for i in row.premises}
         settled = {i: _settled(row, unmoved, after, now) for i, row in rows.items()}
-        edges = tuple(edge for i, edge in settled.items() if edge is not None and edge != rows[i])
-        removals = tuple(Removal("edge", i) for i, edge in settled.items() if edge is None)
-        if not edges and not removals:
+        written = _write_settled(backend, scope, rows, settled, now)
+        if not written:
             return changed
-        changed += len(edges) + len(removals)
-        backend.write(scope, Changes(edges=edges, removals=removals))
+        changed += len(written)
 
 
 # Rejected facts -----------------------------------------------------------------------------------

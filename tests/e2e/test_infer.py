@@ -394,6 +394,34 @@ def test_what_a_forgotten_fact_implied_ends_the_former_premise(employed: GraphMe
     assert held(employed) == {"Lab": day(10), "Globex": None}
 
 
+@pytest.mark.parametrize(
+    "told",
+    [
+        (
+            "Maya works_at Globex",
+            "Lab part_of Globex",
+            "Globex part_of Union",
+            "Maya works_at Lab",
+            "Maya works_at Lab",
+        ),
+        (
+            *("Globex part_of Union", "Maya works_at Globex", "Lab part_of Globex", "Maya works_at Globex"),
+            *("Maya works_at Lab", "Maya works_at Union"),
+        ),
+    ],
+)
+def test_a_stated_fact_that_is_valid_again_takes_the_place_of_what_was_inferred_since(
+    memory: GraphMemory, told: tuple[str, ...]
+) -> None:
+    for n, fact in enumerate(told):
+        source, relation, target = fact.split()
+        tell(memory, (source, relation, target), at=10 * n)
+        memory.admin.infer()
+    assert {f.target for f in memory.facts("Maya") if f.relation == "works_at"} == {"Lab", "Globex", "Union"}
+    for edge in holding(memory).values():
+        assert_grounded(memory, edge)
+
+
 def test_a_merge_ends_neither_fact_that_implies_the_other(employed: GraphMemory) -> None:
     employed.remember("Dr Chen | works_at | Globex", occurred_at=day(30))
     employed.remember("Maria | works_at | Lab", occurred_at=day(40))
