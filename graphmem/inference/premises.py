@@ -109,6 +109,14 @@ def _write(backend: GraphBackend, scope: Scope, changes: Changes) -> None:
     _settle(backend, scope, {**before, **displaced}, now)
 
 
+def expiries_before_replacement(stored: Iterable[Edge], at: datetime) -> tuple[EdgeExpiry, ...]:
+    """Return expiries for the active facts that a write replaces or removes.
+
+    A write applies expiries first, which frees the keys of these facts for its other rows in any order.
+    """
+    return tuple(EdgeExpiry(edge.id, edge.valid_from, at) for edge in stored if edge.is_active)
+
+
 def _changed_rows(backend: GraphBackend, scope: Scope, changes: Changes) -> dict[str, Edge]:
     """Return the stored facts that a write ends, replaces or removes, by id."""
     removed = [removal.id for removal in changes.removals if removal.kind == "edge"]
@@ -162,10 +170,7 @@ def _write_settled(
     changed = {i: row for i, row in rows.items() if settled[i] != row}
     if changed:
         edges = tuple(edge for i in changed if (edge := settled[i]) is not None)
-        staying = {edge.id for edge in edges if edge.is_active}
-        # an expiry frees the key of a row, which another one may take in the same write
-        over = (row for i, row in changed.items() if row.is_active and i not in staying)
-        expiries = tuple(EdgeExpiry(row.id, row.valid_from, now) for row in over)
+        expiries = expiries_before_replacement(changed.values(), now)
         removals = tuple(Removal("edge", i) for i in changed if settled[i] is None)
         backend.write(scope, Changes(expiries=expiries, edges=edges, removals=removals))
     return changed

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 
 from graphmem.index.copies import detail_of
-from graphmem.inference.premises import write_facts
+from graphmem.inference.premises import expiries_before_replacement, write_facts
 from graphmem.ingest.fact_ledger import entity_names
 from graphmem.ingest.supersession import with_sources
 from graphmem.models import (
@@ -44,7 +44,6 @@ from graphmem.models import (
 from graphmem.text.normalize import canonical
 from graphmem.upkeep.affected import Affected, find_affected
 from graphmem.upkeep.erasure import ErasureRequest, fact_goes, named_in
-from graphmem.upkeep.merge import expiries_before_replacement
 
 _PAGE = 500
 EXAMPLES = 5

@@ -361,14 +361,6 @@ def repointed(edge: Edge, old: str, new: str) -> Edge:
     )
 
 
-def expiries_before_replacement(stored: Iterable[Edge], at: datetime) -> tuple[EdgeExpiry, ...]:
-    """Return expiries for the active facts that a write replaces or removes.
-
-    A write applies expiries first, which frees the keys of these facts for its other rows in any order.
-    """
-    return tuple(EdgeExpiry(edge.id, edge.valid_from, at) for edge in stored if edge.is_active)
-
-
 def _edges(
     backend: GraphBackend, scope: Scope, gone: str, kept: str, at: datetime
 ) -> tuple[list[Edge], list[FoldedEdge], list[Edge]]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from graphmem.errors import InvalidInput, NotFound
-from graphmem.inference.premises import find_compatible, reason_by_hand, write_facts
+from graphmem.inference.premises import expiries_before_replacement, find_compatible, reason_by_hand, write_facts
 from graphmem.ingest.fact_ledger import episode_sources
 from graphmem.ingest.supersession import Compatible, Source, with_sources
 from graphmem.models import (
@@ -37,7 +37,6 @@ from graphmem.text.normalize import canonical
 from graphmem.upkeep.merge import (
     UnmergedFacts,
     ended_by_later,
-    expiries_before_replacement,
     repointed,
     with_renamed,
     without_merge,
