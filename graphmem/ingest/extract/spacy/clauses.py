@@ -20,7 +20,7 @@ def objects_of(verb: Token, *deps: str) -> list[Token]:
 def prepositions(token: Token) -> Iterator[tuple[str, Token]]:
     """Yield (preposition, head of its noun phrase) of a verb or noun, including "out of", "over to"."""
     for child in token.children:
-        if _is_instead(child) or any(c.dep_ == "neg" for c in child.children):
+        if _is_instead(child) or any(c.dep_ == "neg" for c in child.children) or _introduces_examples(child):
             continue  # "in Bern, not in Berlin", "uses vim instead of nano"
         if child.dep_ in ("prep", "agent", "dative") and child.pos_ in ("ADP", "SCONJ", "PART"):
             for noun in child.children:
@@ -39,6 +39,28 @@ def not_but(verb: Token) -> list[Token]:
 def _is_instead(token: Token) -> bool:
     """Return whether a word is the "of" in "instead of"."""
     return token.lower_ == "of" and any(c.lower_ == "instead" for c in token.children)
+
+
+def examples(noun: Token) -> list[Token]:
+    """Return the examples of a noun: chess, go and poker of "games such as chess, go and poker"."""
+    firsts = [n for c in noun.children if _introduces_examples(c) for n in c.children if n.dep_ == "pobj"]
+    return [n for first in firsts for n in (first, *first.conjuncts) if n.i >= first.i]
+
+
+def given_names(noun: Token) -> list[Token]:
+    """Return the names that a thing is given, none for a relative: Dune of "a book called Dune"."""
+    if noun.lemma_.lower() in words.RELATIONAL:
+        return []
+    naming = [c for c in noun.children if c.dep_ == "acl" and c.lower_ in ("called", "named", "titled")]
+    return [t for verb in naming for t in verb.children if t.dep_ == "oprd"]
+
+
+def _introduces_examples(token: Token) -> bool:
+    """Return whether a preposition is "such as", "including", or the "like" of a noun."""
+    if token.dep_ != "prep":
+        return False
+    such = token.lower_ == "as" and any(c.lower_ == "such" for c in token.children)
+    return such or token.lower_ == "including" or (token.lower_ == "like" and token.head.pos_ == "NOUN")
 
 
 def is_named(noun: Token) -> bool:

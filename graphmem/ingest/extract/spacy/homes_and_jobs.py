@@ -2,6 +2,7 @@
 
 A wrong `works_at` ends a correct one, so the type of the target is checked. Accepted are recognized organizations,
 recognized names after "at" (small models label firms as places and people), and common workplaces ("a hospital").
+A bare "my company" isn't: it would end the named one.
 """
 
 from __future__ import annotations
@@ -10,7 +11,15 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
 from graphmem.ingest.extract.spacy import words
-from graphmem.ingest.extract.spacy.clauses import Clause, governor, helpers, negation, objects_of, prepositions
+from graphmem.ingest.extract.spacy.clauses import (
+    Clause,
+    given_names,
+    governor,
+    helpers,
+    negation,
+    objects_of,
+    prepositions,
+)
 from graphmem.ingest.extract.spacy.names import End, Names
 from graphmem.ingest.extract.spacy.statements import Period, Statement, is_state
 
@@ -138,6 +147,7 @@ def hirings(clause: Clause, subject: End, names: Names) -> Iterator[Statement]:
 
 def _workplaces(noun: Token, names: Names, after: Literal["at", "for", "join"]) -> Iterator[End]:
     """Yield a noun phrase as a workplace; nearly all names after "at" are one, few after "join"."""
+    noun = next(iter(given_names(noun)), noun)  # "at a startup called Initech"
     capital = noun.pos_ == "PROPN" and noun.text[:1].isupper()
     group = noun.lower_ in words.GROUPS
     for end in names.end(noun):
@@ -150,7 +160,7 @@ def _workplaces(noun: Token, names: Names, after: Literal["at", "for", "join"]) 
             fits = fits and not any(c.lower_ == "the" for c in noun.children)
         else:
             fits = (capital and end.named and (after == "at" or end.label != "PERSON")) or (
-                noun.lower_ in words.WORKPLACES
+                noun.lower_ in words.WORKPLACES and end.name.lower() != "company"
             )
         if fits:
             yield End(end.name, "organization", end.named, end.certainty, end.label)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from graphmem.errors import InvalidEntityName
 from graphmem.ingest.extract.spacy import words
-from graphmem.ingest.extract.spacy.clauses import introduced, joins_verb
+from graphmem.ingest.extract.spacy.clauses import examples, given_names, introduced, joins_verb
 from graphmem.ontology import Ontology
 from graphmem.text.normalize import canonical, require_name
 
@@ -205,6 +205,11 @@ class Names:
         span = self._entity_at.get(token.i)
         return self._of_entity(span) if span is not None else None
 
+    def title_of_work(self, token: Token) -> Span | None:
+        """Return the title of a work, in quotes or recognized, that contains a token."""
+        span = self._entity_at.get(token.i)
+        return span if span is not None and span.label_ == "WORK_OF_ART" else None
+
     def word(self, token: Token) -> Iterator[End]:
         """Yield a word as the name of a thing, regardless of its tag."""
         if (end := self.proper(token) or self._checked(token.text, "concept", named=True)) is not None:
@@ -220,7 +225,13 @@ class Names:
         return found
 
     def ends(self, token: Token) -> Iterator[End]:
-        """Yield the ends of a noun phrase and of its conjuncts joined by "and"."""
+        """Yield the ends of a noun phrase and of its conjuncts joined by "and", or in place of a kind its examples."""
+        if told := [end for example in examples(token) for end in self.end(example)]:
+            yield from told
+            return
+        if called := [end for name in given_names(token) for end in self._given(name)]:
+            yield from called
+            return
         yield from self.end(token)
         yield from (e for first in introduced(token) for c in first.conjuncts if c.i > first.i for e in self.end(c))
         if any(c.lower_ in ("or", "nor") and c.dep_ == "cc" for t in (token, *token.conjuncts) for c in t.children):
@@ -231,6 +242,15 @@ class Names:
             denied = any(c.dep_ == "neg" for c in joined.children)  # "tea, not coffee"
             if joined.i > token.i and joined.pos_ in ("NOUN", "PROPN", "PRON") and not denied:
                 yield from self.end(joined)
+
+    def _given(self, token: Token) -> Iterator[End]:
+        """Yield the proper name that a thing is given, or a title of any words: "To Live"."""
+        if (title := self.title_of_work(token)) is not None:
+            end = self._checked(title.text, words.ENTITY_TYPES[title.label_], named=True, label=title.label_)
+        else:
+            end = next(self.end(token), None)
+        if end is not None and end.named:
+            yield end
 
     def end(self, token: Token) -> Iterator[End]:
         """Yield the end of a noun phrase, if there is one."""

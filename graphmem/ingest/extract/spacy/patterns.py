@@ -84,14 +84,19 @@ def _has_got(clause: Clause) -> bool:
 
 
 def _activity(token: Token, names: Names) -> Iterator[End]:
-    """Yield the activity named by "hiking" or "reading books"."""
+    """Yield the activity named by "hiking", "reading books", "listening to music" or "working out"."""
     if (title := names.proper(token)) is not None:
         yield title
         return
     objects = [e for t in objects_of(token, "dobj") for e in names.end(t)]
     if any(True for _ in objects_of(token, "dobj")) and not objects:
         return
-    name = f"{token.lower_} {objects[0].name}" if objects else token.lower_
+    particle = "".join(f" {c.lower_}" for c in objects_of(token, "prt"))
+    name = f"{token.lower_}{particle}"
+    if objects:
+        name += f" {objects[0].name}"
+    elif to := next((e for word, noun in prepositions(token) if word == "to" for e in names.end(noun)), None):
+        name += f" to {to.name}"
     if (
         len(name.split()) <= 5
         and token.lemma_ not in words.EMPTY_VERBS

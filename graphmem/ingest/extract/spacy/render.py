@@ -152,7 +152,7 @@ def _piece(token: Token, subject: End, names: Names, dates: Dates, *, finite: bo
     word = token.lower_
     if token.i + 1 < len(token.doc) and not token.whitespace_ and token.nbor().text == "-":
         return token.text  # as in "me-time"
-    if word in _FIRST_OR_SECOND or word in words.THIRD_PERSON:
+    if (word in _FIRST_OR_SECOND or word in words.THIRD_PERSON) and names.title_of_work(token) is None:
         return _person(token, subject, names)
     if token.text == "'s" and token.dep_ == "case":
         return "'s"

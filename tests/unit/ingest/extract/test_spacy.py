@@ -645,6 +645,10 @@ def test_what_people_just_do_or_joke_is_no_fact(say: Say, text: str) -> None:
     assert say.facts(text) == set()
 
 
+def test_a_title_is_written_as_it_is(say: Say) -> None:
+    assert say.one('I read a book called "Me Before You".', "read").fact == "Nora read a book called Me Before You."
+
+
 def test_a_town_and_its_country_are_part_and_whole(say: Say) -> None:
     assert ("Lyon", "part_of", "France") in say.facts("I went to Lyon, France.")
 

@@ -37,6 +37,11 @@ def _day(moment: datetime) -> str:
     return moment.astimezone(UTC).date().isoformat()
 
 
+def test_a_company_without_a_name_ends_no_job() -> None:
+    facts = told(("2026-03-01", "I work at Globex."), ("2026-03-20", "I've been working at my company for years."))
+    assert facts == {"Sam works_at Globex": ("2026-03-01", None)}
+
+
 # Hearsay ------------------------------------------------------------------------------------------
 
 
