@@ -37,6 +37,7 @@ from graphmem.protocols import (
 )
 from graphmem.text.english import batch_size, english_pipeline, parsing, pieces, seems_english
 from graphmem.text.normalize import canonical
+from graphmem.trust import is_assistant
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -142,6 +143,8 @@ class SpacyExtractor(Extractor):
             edges += more
             endings += over
             mentioned = {**named, **mentioned}
+        if is_assistant(episode):
+            edges = [edge for edge in edges if not _is_small_talk(edge, episode.speaker or "", request.addressee or "")]
         talking = frozenset({request.episode.speaker, request.addressee})
         found = _limited(_distinct(edges), mentioned.values(), talking)
         short = frozenset(canonical(e.source) for e in edges if e.relation == "alias_of" and len(e.source) < 3)
@@ -226,6 +229,14 @@ class SpacyExtractor(Extractor):
             near = _together(sentence, names, edges[before:])
             edges += near if episode.speaker is None else (e for e in near if e.relation == "part_of")
         return edges, endings, mentioned
+
+
+def _is_small_talk(edge: ExtractedEdge, assistant: str, user: str) -> bool:
+    """Return whether an assistant states what it is like, or guesses about its user: "I love museums", "your boss"."""
+    if edge.source == assistant:
+        lasting = edge.kind == "state" and edge.relation != "alias_of"
+        return lasting and not edge.relation.startswith(("recommends", "suggests", "plans_to"))
+    return bool(user) and (user in (edge.source, edge.target) or edge.source.startswith(f"{user}'s "))
 
 
 def _add_names(mentioned: dict[tuple[str, str], ExtractedEntity], names: Names, sentence: Span) -> None:

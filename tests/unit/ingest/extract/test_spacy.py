@@ -645,6 +645,23 @@ def test_what_people_just_do_or_joke_is_no_fact(say: Say, text: str) -> None:
     assert say.facts(text) == set()
 
 
+@pytest.mark.parametrize(
+    ("text", "facts"),
+    [
+        ("I love museums. My favorite food is pizza.", set[Triple]()),
+        ("It sounds like you had a great day with your sister Anna.", set[Triple]()),
+        ("You could ask your boss or your colleagues.", set[Triple]()),
+        ("I recommend Dune.", {("Assistant", "recommends", "Dune")}),
+        ("I booked a table at Noma yesterday.", {("Assistant", "booked_table_at", "Noma")}),
+    ],
+)
+def test_an_assistant_tells_what_it_did_but_not_what_it_likes_or_guesses(
+    extractor: SpacyExtractor, text: str, facts: set[Triple]
+) -> None:
+    episode = Episode(scope=Scope("t"), text=text, speaker="Assistant", role="assistant", occurred_at=MONDAY)
+    assert triples(good(extractor.extract([ExtractionRequest(episode, addressee="Nora")]))) == facts
+
+
 def test_a_title_is_written_as_it_is(say: Say) -> None:
     assert say.one('I read a book called "Me Before You".', "read").fact == "Nora read a book called Me Before You."
 
