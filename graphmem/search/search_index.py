@@ -203,7 +203,7 @@ class SearchIndex:
             raise EmbeddingFailed(f"scope {scope}: its index has vectors of {built!r}, but no model is configured")
         since = self._backend.erasure_token(scope)
         if kind == "fact":
-            return self._write(scope, self._encoder.facts(self._stated(scope, ids)), since)
+            return self._write(scope, kind, self._encoder.facts(self._stated(scope, ids)), since)
         episodes = self._with_earlier(scope, ids)
         try:
             entries = self._encoder.episodes(episodes, self._listed(scope, episodes))
@@ -213,12 +213,23 @@ class SearchIndex:
         except EmbeddingFailed:
             self._write_words_only(scope, episodes, since)
             raise
-        return self._write(scope, entries, since)
+        return self._write(scope, kind, entries, since)
 
-    def _write(self, scope: Scope, entries: Sequence[IndexEntry], since: str) -> bool:
-        """Write entries and return True; return False if an erasure intervened, so that the rows stay unindexed."""
+    def _write(self, scope: Scope, kind: IndexKind, entries: Sequence[IndexEntry], since: str) -> bool:
+        """Write entries and return True; return False if an erasure intervened, so that the rows stay unindexed.
+
+        Complete entries of the kind stay as they are: if another process has indexed the same rows meanwhile, every
+        copy that has read them would be built again.
+        """
+        keys = [entry.key for entry in entries if entry.kind == kind]
+
+        def work() -> bool:
+            there = {entry.key for entry in self._backend.find_index(scope, kind, keys) if entry.complete}
+            fresh = tuple(entry for entry in entries if entry.kind != kind or entry.key not in there)
+            return self._backend.write_unless_erased(scope, Changes(index=fresh), since=since)
+
         try:
-            return self._backend.write_unless_erased(scope, Changes(index=tuple(entries)), since=since)
+            return self._backend.atomic(work)
         except InvalidInput:
             if self._all_there(scope, entries):
                 raise
@@ -252,7 +263,7 @@ class SearchIndex:
         known = {entry.key for entry in self._backend.find_index(scope, "episode", [e.id for e, _ in episodes])}
         new = [pair for pair in episodes if pair[0].id not in known]
         entries = self._encoder.words_only(new, self._listed(scope, new))
-        self._write(scope, [replace(entry, complete=False) for entry in entries], since)
+        self._write(scope, "episode", [replace(entry, complete=False) for entry in entries], since)
 
     def _listed(self, scope: Scope, episodes: Sequence[tuple[Episode, Episode | None]]) -> dict[str, list[str]]:
         """Return the names of subjects and objects in each episode of triples."""

@@ -66,6 +66,19 @@ class Waits(WordVectors):
         return [0.0] * len(text_pairs)
 
 
+class ActsOnTexts(WordVectors):
+    """Does something before it reads the next texts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.acts: list[Callable[[], object]] = []
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        while self.acts:
+            self.acts.pop()()
+        return super().embed_documents(texts)
+
+
 class Acts(WordVectors):
     """Does something before it answers the first question."""
 
@@ -270,6 +283,25 @@ def test_a_search_stays_in_its_scope(talk: GraphMemory) -> None:
     assert "s1" not in found(talk, "Nate plays chess in secret", k=10)
     assert found(other, "chess", k=10) == ["s1"]
     assert set(found(talk, "chess", k=10, scopes=[talk.scope, other.scope])) == {"s1", "t1", "t2", "t3", "t4", "t5"}
+
+
+def test_rows_that_two_processes_index_at_once_are_written_once(store_url: str, open_memory: OpenMemory) -> None:
+    model = ActsOnTexts()
+    memory, other = open_memory(store_url, embeddings=model), open_memory(store_url, embeddings=WordVectors())
+    episode_id = memory.remember("Nate adopted a turtle.").episode_id
+    written: list[int] = []
+
+    def index_elsewhere() -> None:
+        other.search("turtle")
+        written.append(position(other))
+
+    def position(one: GraphMemory) -> int:
+        [entry] = one._engine.backend.find_index(one.scope, "episode", [episode_id])  # pyright: ignore[reportPrivateUsage]
+        return entry.position
+
+    model.acts.append(index_elsewhere)
+    memory.search("turtle")
+    assert written == [position(memory)]
 
 
 def test_what_another_memory_of_the_store_remembers_is_found(
