@@ -1,12 +1,18 @@
-"""Data sets for tests/bench/recall.py: BEAM, REALTALK, LoCoMo and MuSiQue as items of scopes and questions."""
+"""Data sets for tests/bench/recall.py: BEAM, REALTALK, LoCoMo and MuSiQue as items of scopes and questions.
+
+Two more only check what was developed on these: QMSum (Zhong et al., NAACL 2021), the files of data/ALL/val of its
+repository in the folder `qmsum` of the data, and COVID-QA (Möller et al., 2020), its file as `covid_qa.json`.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import random
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +32,8 @@ FILES = (
 )
 
 Items = dict[str, list[Any]]
+
+_MEETING = datetime(2025, 3, 3, 10, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -81,10 +89,61 @@ def musique_data() -> Data:
     return Data({"musique": list(musique.documents(passages))}, asked)
 
 
+def qmsum_data() -> Data:
+    """Return QMSum: each meeting is a scope; the turns of more than three words in the spans of a query answer it."""
+    items: Items = {}
+    asked: list[Asked] = []
+    for file in sorted((DATA / "qmsum").glob("*.json")):
+        meeting, scope = json.loads(file.read_text("utf-8")), f"qmsum/{file.stem}"
+        turns = meeting["meeting_transcripts"]
+        items[scope] = [
+            {
+                "text": turn["content"] or ".",
+                "speaker": turn["speaker"],
+                "external_id": str(number),
+                "session_id": file.stem,
+                "occurred_at": _MEETING + timedelta(seconds=8 * number),
+            }
+            for number, turn in enumerate(turns)
+        ]
+        for query in meeting["specific_query_list"]:
+            inside = (n for span in query["relevant_text_span"] for n in range(int(span[0]), int(span[1]) + 1))
+            gold = frozenset(str(n) for n in inside if n < len(turns) and len(turns[n]["content"].split()) > 3)
+            if gold:
+                asked.append(Asked(query["query"], (scope,), gold, query["query"].split()[0].lower()))
+    return Data(items, asked)
+
+
+def covid_data(questions: int = 400) -> Data:
+    """Return COVID-QA: the paragraphs of all papers in one scope, and some questions that they answer."""
+    paragraphs: list[dict[str, str]] = []
+    asked: list[Asked] = []
+    articles = json.loads((DATA / "covid_qa.json").read_text("utf-8"))["data"]
+    for paper in (paper for article in articles for paper in article["paragraphs"]):
+        at, places = 0, list[tuple[int, int, str]]()
+        for text in paper["context"].split("\n"):
+            if len(text.strip()) > 40:
+                places.append((at, at + len(text), str(len(paragraphs))))
+                title = paper["context"].strip().partition("\n")[0][:100]
+                paragraphs.append({"text": text.strip(), "title": title, "external_id": str(len(paragraphs))})
+            at += len(text) + 1
+        for question in paper["qas"]:
+            starts = [answer["answer_start"] for answer in question["answers"]]
+            gold = frozenset(key for begin, end, key in places if any(begin <= start < end for start in starts))
+            if gold:
+                asked.append(Asked(question["question"], ("covid",), gold, "all"))
+    random.Random(1).shuffle(asked)
+    return Data({"covid": paragraphs}, asked[:questions])
+
+
 def load(name: str) -> Data:
     """Return a data set by its name in the table."""
     if name == "musique":
         return musique_data()
+    if name == "qmsum":
+        return qmsum_data()
+    if name == "covid":
+        return covid_data()
     if name.startswith("locomo"):
         return locomo_data(captions=name == "locomo")
     return chats(name)
