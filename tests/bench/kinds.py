@@ -121,10 +121,11 @@ def covid_data(questions: int = 400) -> Data:
     articles = json.loads((DATA / "covid_qa.json").read_text("utf-8"))["data"]
     for paper in (paper for article in articles for paper in article["paragraphs"]):
         at, places = 0, list[tuple[int, int, str]]()
-        for text in paper["context"].split("\n"):
+        texts = paper["context"].split("\n")
+        title = next(text.strip()[:100] for text in texts if len(text.strip()) > 40)
+        for text in texts:
             if len(text.strip()) > 40:
                 places.append((at, at + len(text), str(len(paragraphs))))
-                title = paper["context"].strip().partition("\n")[0][:100]
                 paragraphs.append({"text": text.strip(), "title": title, "external_id": str(len(paragraphs))})
             at += len(text) + 1
         for question in paper["qas"]:
