@@ -66,19 +66,6 @@ class Waits(WordVectors):
         return [0.0] * len(text_pairs)
 
 
-class ActsOnTexts(WordVectors):
-    """Does something before it reads the next texts."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.acts: list[Callable[[], object]] = []
-
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        while self.acts:
-            self.acts.pop()()
-        return super().embed_documents(texts)
-
-
 class Acts(WordVectors):
     """Does something before it answers the first question."""
 
@@ -97,6 +84,14 @@ class Acts(WordVectors):
     def _act(self) -> None:
         if self.acts:
             self.acts.pop()()
+
+
+class ActsOnTexts(Acts):
+    """Does something before it reads the next texts."""
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        self._act()
+        return super().embed_documents(texts)
 
 
 class Silent:

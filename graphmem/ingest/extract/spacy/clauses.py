@@ -17,6 +17,11 @@ def objects_of(verb: Token, *deps: str) -> list[Token]:
     return [c for c in verb.children if c.dep_ in deps]
 
 
+def participles(noun: Token, *forms: str) -> list[Token]:
+    """Return the participles of a noun with these forms: "called" in "a cat called Vespa"."""
+    return [c for c in noun.children if c.dep_ == "acl" and c.lower_ in forms]
+
+
 def prepositions(token: Token) -> Iterator[tuple[str, Token]]:
     """Yield (preposition, head of its noun phrase) of a verb or noun, including "out of", "over to"."""
     for child in token.children:
@@ -43,7 +48,7 @@ def _is_instead(token: Token) -> bool:
 
 def examples(noun: Token) -> list[Token]:
     """Return the examples of a noun: chess, go and poker of "games such as chess, go and poker"."""
-    firsts = [n for c in noun.children if _introduces_examples(c) for n in c.children if n.dep_ == "pobj"]
+    firsts = [n for c in noun.children if _introduces_examples(c) for n in objects_of(c, "pobj")]
     return [n for first in firsts for n in (first, *first.conjuncts) if n.i >= first.i]
 
 
@@ -51,8 +56,7 @@ def given_names(noun: Token) -> list[Token]:
     """Return the names that a thing is given, none for a relative: Dune of "a book called Dune"."""
     if noun.lemma_.lower() in words.RELATIONAL:
         return []
-    naming = [c for c in noun.children if c.dep_ == "acl" and c.lower_ in ("called", "named", "titled")]
-    return [t for verb in naming for t in verb.children if t.dep_ == "oprd"]
+    return [t for verb in participles(noun, "called", "named", "titled") for t in objects_of(verb, "oprd")]
 
 
 def _introduces_examples(token: Token) -> bool:

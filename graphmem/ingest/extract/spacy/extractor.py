@@ -232,7 +232,7 @@ class SpacyExtractor(Extractor):
 
 
 def _is_small_talk(edge: ExtractedEdge, assistant: str, user: str) -> bool:
-    """Return whether an assistant states what it is like, or guesses about its user: "I love museums", "your boss"."""
+    """Return whether an assistant describes itself or makes an assumption about its user: "I love museums"."""
     if edge.source == assistant:
         lasting = edge.kind == "state" and edge.relation != "alias_of"
         return lasting and not edge.relation.startswith(("recommends", "suggests", "plans_to"))

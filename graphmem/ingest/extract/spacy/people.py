@@ -12,7 +12,15 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from graphmem.ingest.extract.spacy import words
-from graphmem.ingest.extract.spacy.clauses import dated, introduced, is_named, negation, subjects_of
+from graphmem.ingest.extract.spacy.clauses import (
+    dated,
+    introduced,
+    is_named,
+    negation,
+    objects_of,
+    participles,
+    subjects_of,
+)
 from graphmem.ingest.extract.spacy.facts import COMMON, EXPLICIT, PLAIN
 from graphmem.ingest.extract.spacy.names import End, Names, as_relative
 from graphmem.ingest.extract.spacy.render import Dates
@@ -51,8 +59,8 @@ def relatives(sentence: Span, names: Names, dates: Dates) -> Iterator[ExtractedE
 def _called(token: Token, owner: End | None, names: Names, dates: Dates) -> Iterator[ExtractedEdge]:
     """Yield "Max is_a dog" for "a dog named Max", and its owner if the clause names one."""
     noun = token.lemma_.lower()
-    calls = [c for c in token.children if c.dep_ == "acl" and c.lower_ in ("named", "called")]
-    called = [t for c in calls for t in c.children if t.dep_ in ("oprd", "dobj", "attr") and t.pos_ == "PROPN"]
+    naming = participles(token, "named", "called")
+    called = [t for verb in naming for t in objects_of(verb, "oprd", "dobj", "attr") if t.pos_ == "PROPN"]
     for end in (e for t in called for e in names.end(t) if not e.role):
         if noun in words.RELATIONAL and owner is not None:
             fact = _edge(owner, f"has_{noun}", end, f"{owner.name} has a {noun} named {end.name}.", PLAIN)
