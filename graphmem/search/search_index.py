@@ -218,8 +218,8 @@ class SearchIndex:
     def _write(self, scope: Scope, kind: IndexKind, entries: Sequence[IndexEntry], since: str) -> bool:
         """Write entries and return True; return False if an erasure intervened, so that the rows stay unindexed.
 
-        Complete entries of the kind stay as they are: if another process has indexed the same rows meanwhile, every
-        copy that has read them would be built again.
+        Complete entries of the kind are kept: another process may have indexed the same rows meanwhile, and rewriting
+        an entry makes every process that has read it rebuild its copy.
         """
         keys = [entry.key for entry in entries if entry.kind == kind]
 
