@@ -1,10 +1,15 @@
 """Latency of callers before, during and after a migration. See docs/how-to/migrate.md.
 
-    python tests/bench/migrate.py SOURCE TARGET [--seconds 20] [--control] [--json]
+    python tests/bench/migrate.py SOURCE TARGET [--seconds 20] [--turns 1500] [--rehearse] [--control] [--json]
 
-Two processes write 50 turns and read 20 times a second together, while the memory moves from SOURCE to TARGET, back and
-there again. Afterwards every acknowledged turn has to be in the target once, and 200 recalls and searches have to be
-equal. Passwords of a server are taken from its URL for SOURCE, and from NEO4J_PASSWORD otherwise.
+Two processes write 50 turns and read 20 times a second together. SOURCE is copied to TARGET, and both are written; then
+the migration is canceled and SOURCE is used alone, which shows what of the times is due to the growth of the memory.
+After that it moves to TARGET, back and there again. In the end every acknowledged turn has to be in the target once,
+and 200 recalls and searches have to be equal. Passwords of a server are taken from its URL for SOURCE, and from
+NEO4J_PASSWORD otherwise.
+
+With `--rehearse`, a small memory is moved to TARGET first, and removed, so that a server that was just started has
+planned and compiled its queries.
 
 With `--control`, nothing moves: two further processes write as many turns to TARGET, which shows what the contention
 for processor and disk alone costs the callers.
@@ -18,11 +23,14 @@ import multiprocessing
 import os
 import statistics
 import sys
+import threading
 import time
 from collections.abc import Generator
 from contextlib import ExitStack, closing, contextmanager
+from itertools import count
 from multiprocessing.synchronize import Barrier, Event
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "e2e"))
@@ -31,6 +39,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from children import toy_text
 from moving import asking, migration, opened
 
+from graphmem import GraphMemory
 from graphmem.migrate.verify import verify
 from graphmem.models import EpisodeQuery, Scope
 
@@ -38,12 +47,18 @@ PROCESSES, WRITES, READS = 2, 50, 20
 QUESTIONS = 200
 
 
+def remember(memory: GraphMemory, name: str, number: int) -> str:
+    """Store a turn of a chat; return its id."""
+    text = toy_text(name, number)
+    return memory.remember(text, speaker=name, session_id=name, external_id=f"{name}/{number}").episode_id
+
+
 def call(url: str, name: str, ready: Barrier, stop: Event, results: Any, *, reads: bool = True) -> None:
     """Write and read at a fixed pace; put (time, kind, seconds, CPU seconds) of each call and the ids of the turns."""
     calls: list[tuple[float, str, float, float]] = []
     stored: list[str] = []
     with opened(url) as memory:
-        stored.append(memory.remember(toy_text(name, -1)).episode_id)
+        stored.append(remember(memory, name, -1))
         memory.search("Person 1 visited")  # loads the models
         ready.wait()
         begun, number = time.monotonic(), 0
@@ -56,7 +71,7 @@ def call(url: str, name: str, ready: Barrier, stop: Event, results: Any, *, read
             if kind == "read" and not reads:
                 pass
             elif kind == "write":
-                stored.append(memory.remember(toy_text(name, number), external_id=f"{name}/{number}").episode_id)
+                stored.append(remember(memory, name, number))
             elif number % 2:
                 kind = "recall"
                 memory.recall(f"Whom does Person {number % 7} know?")
@@ -68,15 +83,59 @@ def call(url: str, name: str, ready: Barrier, stop: Event, results: Any, *, read
     results.put((calls, stored))
 
 
+def rehearse(target: str) -> None:
+    """Move a small memory to the target and back beside a writer, and remove it from there."""
+    with TemporaryDirectory() as folder, opened(f"sqlite:///{folder}/small.db") as memory:
+        stop = threading.Event()
+
+        def write() -> None:
+            for number in count():
+                remember(memory, "rehearsal", number)
+                memory.recall(f"Whom does Person {number % 7} know?")
+                memory.search(f"Person {number % 7} visited")
+                if stop.wait(0.03):
+                    return
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        with closing(migration(f"sqlite:///{folder}/small.db", target)) as moved:
+            moved.advance("copy")
+            moved.copy()
+            time.sleep(20)
+            moved.advance("cutover")
+            time.sleep(10)
+            moved.advance("rollback")
+            time.sleep(10)
+            moved.advance("cancel")
+            stop.set()
+            writer.join()
+            for scope in moved.target.scopes():
+                moved.target.clear(scope)
+            moved.target.set_move(None, replacing=moved.target.read_move())
+
+
+def fill(source: str, turns: int) -> None:
+    """Store turns, so that the memory grows less between the phases."""
+    with opened(source) as memory:
+        for number in range(turns):
+            remember(memory, "first", number)
+        memory.flush()
+
+
 def main() -> None:
     """Run the migration and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("source")
     parser.add_argument("target")
     parser.add_argument("--seconds", type=float, default=20.0, help="seconds before and after each command")
+    parser.add_argument("--turns", type=int, default=1500, help="turns stored before")
+    parser.add_argument("--rehearse", action="store_true", help="move a small memory to the target before")
     parser.add_argument("--control", action="store_true", help="write to the target by other processes instead")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
+    if given.rehearse:
+        rehearse(given.target)
+    fill(given.source, given.turns)
     context = multiprocessing.get_context("spawn")
     ready, stop, results = context.Barrier(PROCESSES + 1), context.Event(), context.Queue()
     workers = [
@@ -119,6 +178,13 @@ def main() -> None:
             moved.copy()
         with phase("two stores"):
             time.sleep(given.seconds)
+        with phase("cancel"):
+            moved.advance("cancel")
+        with phase("alone again"):
+            time.sleep(given.seconds)
+        with phase("copy again"):
+            moved.advance("copy")
+            moved.copy()
         for name in ("cutover", "rollback", "cutover again"):
             with phase(name):
                 moved.advance("rollback" if name == "rollback" else "cutover")
