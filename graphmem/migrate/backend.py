@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import random
+import secrets
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from itertools import count
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+from itertools import accumulate, count, takewhile
 from types import MethodType
 from typing import Any, Literal, TypeVar, cast
 
@@ -19,72 +22,94 @@ from graphmem.migrate.states import (
     Open,
     Route,
     Routes,
+    Version,
+    advanced,
     is_equal,
     is_usable,
-    next_token,
+    late_slots,
+    next_version,
     open_existing,
+    place_versions,
     put_token,
     scrub,
     token_of,
 )
+from graphmem.migrate.transfer import ChangedRows, rows_of, transfer
 from graphmem.migrate.verify import Read, compare
 from graphmem.models import Changes, Episode, Move, Scope
 from graphmem.protocols import GraphBackend
 
-_PENDING = 1000  # transactions of a scope that are kept; the oldest are dropped, and the scope is repaired
-_AT_ONCE = 50  # transactions of a scope in one of the secondary
+_PENDING = 1000  # batches of a scope that are kept; more are joined in pairs
+_AT_ONCE = 2000  # rows of a scope that are transferred together, if they are of several transactions
 _SMALL = 5000  # episodes and entities of a scope that a process copies by itself
-_PATIENCE = 15.0  # seconds to wait for the changes of another process that come before
-_POLL_COPY = 0.25  # polling interval of a copy in seconds
-_TURN, _LONGEST_TURN = 0.005, 0.03  # polling interval in seconds while another process applies
-_GATHER = 0.05  # seconds of changes that are applied together
-_ROUND = 1.0  # seconds after which other work than changes has its turn
+_PATIENCE = 15.0  # seconds after which changes that nobody transfers are repaired
+_POLL_COPY = 0.25  # polling interval of a copy, and of changes of another process that come first, in seconds
+_POLL_LATE = 5.0  # interval in seconds at which changes of other processes are checked
+_GATHER, _REST, _LONGEST_REST = 0.1, 4, 2.0  # seconds to gather changes: at least, times the last run, and at most
 _READS = 100  # shadow reads that wait
 
 _Followed = Literal["done", "waits for others", "waits for a copy"]
-Call = tuple[str, tuple[Any, ...], dict[str, Any]]
-"""Name and arguments of a writing method."""
-
-_numbers = count(1)
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The changes of one transaction in one scope.
+    """The changes of one transaction in one scope, or of several.
 
     Attributes
     ----------
     scope
         The scope.
-    before, token
-        Its token before and after the transaction.
-    calls
-        The calls that changed it, in order.
-    number
-        Ascending in the order of the transactions of the scope in this process, if created in the transaction:
-        threads may put their batches in another order.
+    version
+        The transactions in the token of the scope.
+    changed
+        The rows that they changed.
     """
 
     scope: Scope
-    before: str
-    token: str
-    calls: Sequence[Call]
-    number: int = field(default_factory=lambda: next(_numbers))
+    version: Version
+    changed: ChangedRows
+
+    @property
+    def number(self) -> int:
+        """Ascending in the order of the transactions: threads may put their batches in another order."""
+        return self.version.number
+
+    def joined(self, later: Batch) -> list[Batch]:
+        """Return this and the next batch as one, or both if they have different slots of the token."""
+        if self.version.slot != later.version.slot:
+            return [self, later]
+        version = replace(self.version, id=later.version.id, number=later.version.number)
+        return [Batch(self.scope, version, ChangedRows.union((self.changed, later.changed)))]
 
 
-class _PromptJob(BackgroundJob):
-    """A job that doesn't give way to callers: processes that write in turn wait for each other's changes."""
+class _GatheringJob(BackgroundJob):
+    """A job that gathers changes between its runs, as a large transaction costs little more than a small one.
+
+    It doesn't wait for callers to pause: a cutover waits for it.
+    """
+
+    def __init__(self, name: str, job: Callable[[], float | None]) -> None:
+        super().__init__(name, job)
+        self._hurries = threading.Event()
+
+    def hurry(self) -> None:
+        """Run at once from now on."""
+        self._hurries.set()
+
+    def stop(self, timeout: float | None = None) -> bool:
+        """Stop the thread after the current run; return whether it ended within `timeout` seconds."""
+        self._hurries.set()
+        return super().stop(timeout)
 
     def _wait_for_quiet(self, duration: float) -> None:
-        del duration
-        self._stop.wait(_GATHER)
+        self._hurries.wait(min(max(_GATHER, _REST * duration), _LONGEST_REST))
 
 
 class Follower:
-    """Applies the changes of this process to the secondary, and repairs what it finds to be missing there.
+    """Transfers the changes of this process to the secondary, and repairs what it finds to be missing there.
 
-    The tokens show which changes weren't applied, so the queue needn't be durable: a full queue, a failure or the end
-    of the process leaves a difference that a repair of the scope removes (`graphmem.migrate.copy.repair`).
+    The tokens show which changes weren't transferred, so the queue needn't be durable: a full queue, a failure or the
+    end of the process leaves a difference that a repair of the scope removes (`graphmem.migrate.copy.repair`).
 
     Parameters
     ----------
@@ -94,8 +119,8 @@ class Follower:
         Opens the other store; called in the background, again after a failure.
     move_id
         Id of the migration.
-    now, sleep
-        Return the present in seconds, and wait, for changes of other processes that come first.
+    now
+        Returns the present in seconds.
     """
 
     def __init__(
@@ -104,21 +129,21 @@ class Follower:
         open_secondary: Callable[[], GraphBackend],
         move_id: str,
         now: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._primary = primary
         self._open = open_secondary
         self._secondary: GraphBackend | None = None
         self._move_id = move_id
         self._now = now
-        self._sleep = sleep
         self._lock = threading.Lock()
-        self._pending: dict[Scope, deque[Batch]] = {}
+        self._pending: dict[Scope, list[Batch]] = {}
         self._since: dict[Scope, float] = {}
+        self._late: dict[Scope, dict[tuple[int, str], float]] = {}
+        self._check_at = 0.0
         self._reads: deque[Read] = deque(maxlen=_READS)
         self._large: set[Scope] = set()
         self._is_scrubbed = True
-        self._job = _PromptJob("graphmem-migrate", self.work)
+        self._job = _GatheringJob("graphmem-migrate", self.work)
 
     @property
     def error(self) -> Exception | None:
@@ -126,10 +151,13 @@ class Follower:
         return self._job.error
 
     def put(self, batches: Iterable[Batch]) -> None:
-        """Have changes applied; returns at once."""
+        """Have changes transferred; returns at once."""
         with self._lock:
             for batch in batches:
-                self._pending.setdefault(batch.scope, deque(maxlen=_PENDING)).append(batch)
+                held = self._pending.setdefault(batch.scope, [])
+                held.append(batch)
+                if len(held) > _PENDING:
+                    self._pending[batch.scope] = _joined(held)
         self._job.wake()
 
     def compare(self, read: Read) -> None:
@@ -137,13 +165,18 @@ class Follower:
         self._reads.append(read)
         self._job.wake()
 
+    def hurry(self) -> None:
+        """Transfer changes at once from now on: writers wait until another store has become the primary."""
+        self._job.hurry()
+
     def stop(self) -> None:
-        """Apply nothing more: another store has become the primary."""
+        """Transfer nothing more: another store has become the primary."""
         self._job.stop(0.0)
 
     def close(self, seconds: float) -> None:
-        """Apply what waits, for at most some seconds, and close the secondary."""
+        """Transfer what waits, for at most some seconds, and close the secondary."""
         deadline = time.monotonic() + seconds
+        self.hurry()
         while self._is_behind() and self.error is None and time.monotonic() < deadline:
             time.sleep(0.01)
         self._job.stop(max(0.0, deadline - time.monotonic()))
@@ -156,7 +189,7 @@ class Follower:
     # In the background --------------------------------------------------------------------------
 
     def work(self) -> float | None:
-        """Apply what waits; return the seconds until the next run, None if nothing waits.
+        """Transfer what waits; return the seconds until the next run, None if nothing waits.
 
         Raises
         ------
@@ -166,20 +199,24 @@ class Follower:
         secondary = self._adopted()
         if secondary is None:
             self._pending.clear()
+            self._late.clear()
             self._reads.clear()
             self._is_scrubbed = True
             return None
         try:
-            is_interrupted = self._follow_all(secondary)
+            with self._lock:
+                scopes = tuple(self._pending)
+            results = {self._follow(secondary, scope) for scope in scopes}
+            self._repair_late(secondary)
             while self._reads:
                 compare(self._primary, secondary, self._reads.popleft())
             self._is_scrubbed = scrub(secondary)
         except StoreMoved:
             secondary.adopt(secondary.read_move())
             return _POLL_COPY
-        if is_interrupted:
-            return 0.0
-        return _POLL_COPY if self._pending or not self._is_scrubbed else None
+        if self._pending or not self._is_scrubbed:
+            return 0.0 if "done" in results else _POLL_COPY
+        return _POLL_LATE if self._late else None
 
     def _adopted(self) -> GraphBackend | None:
         """Return the secondary under its present mark; None if it has left the migration."""
@@ -190,89 +227,112 @@ class Follower:
         follows = move is not None and move.id == self._move_id and move.state not in ("moved", "abandoned")
         return self._secondary if follows else None
 
-    def _follow_all(self, secondary: GraphBackend) -> bool:
-        """Apply changes until none wait, or they wait for a copy; return whether the time of a round was up before.
-
-        Processes that write to a scope in turn have to apply their changes in turn.
-        """
-        until, pause = self._now() + _ROUND, _TURN
-        while not self._job.stopping and self._now() < until:
-            with self._lock:
-                scopes = tuple(self._pending)
-            results = {self._follow(secondary, scope) for scope in scopes}
-            if results <= {"waits for a copy"}:
-                return False
-            if "done" in results:
-                pause = _TURN
-            else:
-                self._sleep(pause)
-                pause = min(2 * pause, _LONGEST_TURN)
-        return True
-
     def _follow(self, secondary: GraphBackend, scope: Scope) -> _Followed:
-        """Apply the changes of a scope that come next; repair it if they have been missing for too long."""
+        """Transfer the changes of a scope; repair it if they have been missing for too long."""
         with self._lock:
             held = sorted(self._pending[scope], key=lambda batch: batch.number)
         token = token_of(secondary, scope, self._move_id)
         if not is_usable(token):
             return "done" if not token and self._copied(secondary, scope, held) else "waits for a copy"
-        if any(token in (batch.before, batch.token) for batch in held):
-            try:
-                done = secondary.atomic(lambda: _apply(secondary, scope, held, self._move_id))
-            except (Conflict, InvalidInput):
-                done = None
-            if done is not None:
+        needs_repair = held[0].changed.all_rows
+        if not needs_repair:
+            done = self._transferred(secondary, scope, _first(held))
+            if done:
                 self._since.pop(scope, None)
+                self._late.setdefault(scope, {})
                 self._drop(scope, done)
                 return "done"
+            needs_repair = done is None
         since = self._since.setdefault(scope, self._now())
-        if self._now() - since < _PATIENCE:
+        if self._now() - since < _PATIENCE and not needs_repair:
             return "waits for others"
         if is_equal(self._primary, secondary, scope) or repair(self._primary, secondary, scope):
-            self._drop(scope, held[-1])  # what was committed before the repair is part of it
+            self._drop(scope, held)  # what was committed before the repair is part of it
         self._since.pop(scope)
         return "done"
 
+    def _transferred(self, secondary: GraphBackend, scope: Scope, held: Sequence[Batch]) -> Sequence[Batch] | None:
+        """Transfer changes; return those that the secondary has now, None if the scope has to be repaired.
+
+        If some depend on changes of another process that come later, only the older ones are transferred.
+        """
+        while held:
+            try:
+                return secondary.atomic(partial(_transfer, self._primary, secondary, scope, held, self._move_id))
+            except (Conflict, InvalidInput):
+                held = held[: len(held) // 2]
+        return ()
+
+    def _repair_late(self, secondary: GraphBackend) -> None:
+        """Repair the scopes written by this process in which those of another one don't arrive: it was killed."""
+        if not self._late or self._now() < self._check_at:
+            return
+        self._check_at = self._now() + _POLL_LATE
+        for scope, before in tuple(self._late.items()):
+            slots = late_slots(self._primary, secondary, scope)
+            if not slots:
+                del self._late[scope]  # equal, or left to a copy
+                continue
+            since = {slot: before.get(slot, self._now()) for slot in slots}
+            if self._now() - min(since.values()) >= _PATIENCE:
+                repair(self._primary, secondary, scope)
+            self._late[scope] = since
+
     def _copied(self, secondary: GraphBackend, scope: Scope, held: Sequence[Batch]) -> bool:
         """Copy a scope that the secondary doesn't have, if it is small; return whether it was copied."""
-        if held[0].before or scope in self._large:
+        if not held[0].version.is_first or scope in self._large:
             return False
         counts = self._primary.stats(scope)
         if counts.episodes + counts.entities > _SMALL:
             self._large.add(scope)  # left to the command
             return False
         if copied := repair(self._primary, secondary, scope):
-            self._drop(scope, held[-1])
+            self._drop(scope, held)
         return copied
 
-    def _drop(self, scope: Scope, last: Batch) -> None:
-        """Drop a batch that the secondary has, and those before it."""
+    def _drop(self, scope: Scope, done: Sequence[Batch]) -> None:
+        """Drop batches that the secondary has."""
         self._is_scrubbed = False  # perhaps
+        numbers = {batch.number for batch in done}
         with self._lock:
-            left = [batch for batch in self._pending[scope] if batch.number > last.number]
+            left = [batch for batch in self._pending[scope] if batch.number not in numbers]
             if left:
-                self._pending[scope] = deque(left, maxlen=_PENDING)
+                self._pending[scope] = left
             else:
                 del self._pending[scope]
 
 
-def _apply(secondary: GraphBackend, scope: Scope, held: Sequence[Batch], move_id: str) -> Batch | None:
-    """Apply the changes that follow the token of a scope; return the last that it has now, None if it isn't known."""
+def _joined(held: Sequence[Batch]) -> list[Batch]:
+    """Join batches in pairs."""
+    ordered = sorted(held, key=lambda batch: batch.number)
+    pairs = zip(ordered[::2], ordered[1::2], strict=False)
+    return [batch for one, other in pairs for batch in one.joined(other)] + ordered[len(ordered) // 2 * 2 :]
+
+
+def _first(held: Sequence[Batch]) -> Sequence[Batch]:
+    """Return the oldest changes, as many as are transferred together."""
+    rows = accumulate(len(batch.changed.keys) for batch in held)
+    fitting = takewhile(lambda pair: pair[1] <= _AT_ONCE and not pair[0].changed.all_rows, zip(held, rows, strict=True))
+    return held[: max(1, sum(1 for _ in fitting))]
+
+
+def _transfer(
+    primary: GraphBackend, secondary: GraphBackend, scope: Scope, held: Sequence[Batch], move_id: str
+) -> Sequence[Batch] | None:
+    """Transfer the changes that can follow the token of a scope; return as `Follower._transferred`."""
     token = token_of(secondary, scope, move_id)
-    if not is_usable(token):  # a scope without a copy has none, and so has one that was never written
-        return None
-    begin = next((at for at, batch in enumerate(held) if batch.before == token), None)
-    if begin is None:
-        return next((batch for batch in held if batch.token == token), None)
-    done, erasure = held[begin], secondary.erasure_token(scope)
-    for batch in held[begin : begin + _AT_ONCE]:
-        if batch.before != token:
-            break
-        for name, args, kwargs in batch.calls:
-            getattr(secondary, name)(*args, **kwargs)
-        token, done = batch.token, batch
-    put_token(secondary, scope, token, erased=secondary.erasure_token(scope) != erasure)
-    return done
+    if not is_usable(token):
+        return ()
+    known, following = place_versions(token, [batch.version for batch in held])
+    if following:
+        erasure, ids = secondary.erasure_token(scope), {version.id for version in following}
+        changed = ChangedRows.union(batch.changed for batch in held if batch.version.id in ids)
+        if not transfer(primary, secondary, scope, changed):
+            return None
+        erased = secondary.erasure_token(scope) != erasure
+        put_token(secondary, scope, advanced(token, following), erased=erased)
+    done = {version.id for version in (*known, *following)}
+    return [batch for batch in held if batch.version.id in done]
 
 
 # Backend ------------------------------------------------------------------------------------------
@@ -280,6 +340,8 @@ def _apply(secondary: GraphBackend, scope: Scope, held: Sequence[Batch], move_id
 
 T = TypeVar("T")
 
+_numbers = count(1)
+_ALL_ROWS = ChangedRows(all_rows=True)
 _POLL, _POLL_DURING_MOVE = 30.0, 1.0  # polling interval of readers in seconds
 _WAIT, _WAIT_STEP = 30.0, 0.05  # seconds that callers wait for a cutover
 _CLOSING = 5.0  # seconds to apply what waits when the store is closed
@@ -318,7 +380,7 @@ def following_backend(store: GraphBackend, open_store: Open, shadow_share: float
 class _Local(threading.local):
     route: Route | None = None
     """The route of the transaction of this thread."""
-    calls: list[tuple[Scope, Call]] | None = None
+    changes: list[tuple[Scope, ChangedRows]] | None = None
     """The changes of this transaction."""
     is_writing: bool = False
     """Whether the thread is counted as a writer."""
@@ -344,6 +406,7 @@ class DualWriteBackend:
         self._follower: Follower | None = None
         self._old: list[Follower] = []
         self._poll_at = 0.0
+        self._process = secrets.token_hex(4)
         try:
             self._take(self._settled(self._routes.first))
         except BaseException:
@@ -384,9 +447,14 @@ class DualWriteBackend:
 
     def _changed(self, route: Route) -> None:
         """Follow the mark after a write was refused under a route."""
+        self._hurry()
         with self._lock:
             if self._route is route:
                 self._take(self._settled(lambda: self._routes.next(route)))
+
+    def _hurry(self) -> None:
+        if (follower := self._follower) is not None:
+            follower.hurry()
 
     def _current(self) -> Route:
         """Return the route of a read; check the mark at intervals."""
@@ -398,8 +466,10 @@ class DualWriteBackend:
             try:
                 route = self._route
                 self._poll_at = time.monotonic() + _poll(route)
-                if route.primary.read_move() != route.move and (found := self._routes.next(route)) is not None:
-                    self._take(found, wait=False)
+                if route.primary.read_move() != route.move:
+                    self._hurry()
+                    if (found := self._routes.next(route)) is not None:
+                        self._take(found, wait=False)
             finally:
                 self._lock.release()
         return self._route
@@ -460,13 +530,13 @@ class DualWriteBackend:
         return self._fenced(lambda route: self._transaction(route, work))
 
     def _nested(self, route: Route, work: Callable[[], T]) -> T:
-        calls = self._local.calls
-        before = 0 if calls is None else len(calls)
+        changes = self._local.changes
+        before = 0 if changes is None else len(changes)
         try:
             return route.primary.atomic(work)
         except BaseException:
-            if calls is not None:
-                del calls[before:]
+            if changes is not None:
+                del changes[before:]
             raise
 
     def _transaction(self, route: Route, work: Callable[[], T]) -> T:
@@ -474,69 +544,93 @@ class DualWriteBackend:
         batches: list[Batch] = []
 
         def run() -> T:
-            calls: list[tuple[Scope, Call]] = []
-            self._local.route, self._local.calls = route, calls
+            changes: list[tuple[Scope, ChangedRows]] = []
+            self._local.route, self._local.changes = route, changes
             try:
                 result = work()
                 if route.secondary is not None and route.move is not None:
-                    batches[:] = _with_tokens(route.primary, route.move.id, calls)
+                    batches[:] = self._versions(route.primary, route.move.id, changes)
                 return result
             finally:
-                self._local.route = self._local.calls = None
+                self._local.route = self._local.changes = None
 
         result = route.primary.atomic(run)
         if follower is not None and batches:
             follower.put(batches)
         return result
 
-    def _write(self, scopes: Sequence[Scope], call: Call, of_scope: Callable[[Scope], Call] | None = None) -> Any:
-        """Call a writing method of the primary, and record the call for each scope."""
-        route, (name, args, kwargs) = self._local.route, call
+    def _versions(
+        self, primary: GraphBackend, move_id: str, changes: Sequence[tuple[Scope, ChangedRows]]
+    ) -> list[Batch]:
+        """Store new tokens in the scopes that a transaction changes, and return its changes."""
+        of_scope: dict[Scope, list[ChangedRows]] = {}
+        for scope, changed in changes:
+            of_scope.setdefault(scope, []).append(changed)
+        return [
+            Batch(
+                scope,
+                next_version(primary, scope, move_id, self._process, next(_numbers)),
+                ChangedRows.union(parts),
+            )
+            for scope, parts in of_scope.items()
+        ]
+
+    def _write(
+        self, scopes: Sequence[Scope], write: Callable[[GraphBackend], T], changed: Callable[[T], ChangedRows]
+    ) -> T:
+        """Write to the primary, and record which rows of the scopes that changes, by its result."""
+        route = self._local.route
         if route is None:
             if self._route.secondary is not None:
-                return self.atomic(lambda: self._write(scopes, call, of_scope))
+                return self.atomic(lambda: self._write(scopes, write, changed))
             return self._fenced(
                 lambda route: (
-                    getattr(route.primary, name)(*args, **kwargs)
+                    write(route.primary)
                     if route.secondary is None
-                    else self._transaction(route, lambda: self._write(scopes, call, of_scope))
+                    else self._transaction(route, lambda: self._write(scopes, write, changed))
                 )
             )
-        result = getattr(route.primary, name)(*args, **kwargs)
-        if self._local.calls is not None:
-            self._local.calls += [(scope, call if of_scope is None else of_scope(scope)) for scope in scopes]
+        result = write(route.primary)
+        if self._local.changes is not None and route.secondary is not None:
+            rows = changed(result)
+            self._local.changes += [(scope, rows) for scope in scopes]
         return result
 
     def write(self, scope: Scope, changes: Changes) -> None:
         """Apply `changes` to the primary, and later to the secondary."""
-        self._write([scope], ("write", (scope, changes), {}))
+        self._write([scope], lambda store: store.write(scope, changes), lambda _: rows_of(changes))
 
     def add_episodes(self, scope: Scope, episodes: Sequence[Episode]) -> list[tuple[str, bool]]:
         """Store episodes."""
-        return self._write([scope], ("add_episodes", (scope, tuple(episodes)), {}))
-
-    def record_retrievals(self, scopes: Sequence[Scope], edge_ids: Sequence[str], at: Any) -> None:
-        """Count retrievals."""
-        ids = tuple(edge_ids)
-        self._write(
-            scopes,
-            ("record_retrievals", (scopes, ids, at), {}),
-            lambda scope: ("record_retrievals", ([scope], ids, at), {}),
+        return self._write(
+            [scope],
+            lambda store: store.add_episodes(scope, episodes),
+            lambda stored: ChangedRows(frozenset(("episode", episode_id) for episode_id, created in stored if created)),
         )
+
+    def record_retrievals(self, scopes: Sequence[Scope], edge_ids: Sequence[str], at: datetime) -> None:
+        """Count retrievals."""
+        rows = ChangedRows(frozenset(("edge", edge_id) for edge_id in edge_ids))
+        self._write(scopes, lambda store: store.record_retrievals(scopes, edge_ids, at), lambda _: rows)
 
     def decay_retrievals(self, scope: Scope, **options: Any) -> tuple[int, str]:
         """Decay the retrieval counts of a page of facts."""
-        return self._write([scope], ("decay_retrievals", (scope,), options))
+        after: str = options.get("after", "")
+        return self._write(
+            [scope],
+            lambda store: store.decay_retrievals(scope, **options),
+            lambda page: ChangedRows(frozenset([("decayed", after, page[1])])),
+        )
 
     def reset_index(self, scope: Scope) -> int:
         """Remove the index of a scope."""
-        return self._write([scope], ("reset_index", (scope,), {}))
+        return self._write([scope], lambda store: store.reset_index(scope), lambda _: _ALL_ROWS)
 
     def clear(self, scope: Scope) -> None:
         """Remove all rows of a scope.
 
         A store may need several transactions, and removes the token too. New tokens before and after the removal tell
-        the secondary that the scope has to be repaired.
+        other processes that the scope has to be repaired, should this one be killed.
         """
         self._touch(scope)
         self._fenced(lambda route: route.primary.clear(scope))
@@ -544,7 +638,7 @@ class DualWriteBackend:
 
     def _touch(self, scope: Scope) -> None:
         if self._route.secondary is not None:
-            self.atomic(lambda: self._write([scope], ("write", (scope, Changes()), {})))
+            self.atomic(lambda: self._write([scope], lambda _: None, lambda _: _ALL_ROWS))
 
     def scrub(self) -> bool:
         """Overwrite the remains of removed rows; the secondary is scrubbed once the removal has reached it."""
@@ -558,7 +652,7 @@ class DualWriteBackend:
         return checks
 
     def close(self) -> None:
-        """Apply what waits for the secondary, for a few seconds, and close all stores."""
+        """Transfer what waits to the secondary, for a few seconds, and close all stores."""
         for follower in self._old:
             follower.close(0.0)
         if self._follower is not None:
@@ -569,15 +663,3 @@ class DualWriteBackend:
 
 def _poll(route: Route) -> float:
     return _POLL if route.secondary is None else _POLL_DURING_MOVE
-
-
-def _with_tokens(primary: GraphBackend, move_id: str, calls: Sequence[tuple[Scope, Call]]) -> list[Batch]:
-    """Store new tokens in the scopes of the calls, and return their changes."""
-    of_scope: dict[Scope, list[Call]] = {}
-    for scope, call in calls:
-        of_scope.setdefault(scope, []).append(call)
-    batches: list[Batch] = []
-    for scope, own in of_scope.items():
-        before, token = next_token(primary, scope, move_id)
-        batches.append(Batch(scope, before, token, tuple(own)))
-    return batches

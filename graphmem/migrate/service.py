@@ -26,6 +26,7 @@ from graphmem.migrate.states import (
     open_existing,
     plain_url,
     scrub,
+    slots_of,
     token_of,
 )
 from graphmem.migrate.verify import differences_of
@@ -33,8 +34,8 @@ from graphmem.models import Model, Move, Scope, new_id, utc_now
 from graphmem.protocols import GraphBackend
 
 _TRIES = 100
-_CATCHING_UP, _CATCHING_UP_LIMIT = 0.5, 3.0  # seconds for a process to apply some, and all that waits, without writers
-_LAG, _LAG_STEP = 3.0, 0.05  # seconds in which the secondary has to get a change of the primary
+_CATCHING_UP, _CATCHING_UP_LIMIT = 3.0, 8.0  # seconds for a process to transfer some, and all, without writers
+_LAG, _PROGRESS, _LAG_STEP = 10.0, 4.0, 0.05  # seconds in which the secondary has to get a change, and some change
 
 
 class MigrationStatus(Model):
@@ -272,7 +273,7 @@ class Migration:
     def _follows(self, primary: GraphBackend, secondary: GraphBackend, scope: Scope) -> bool:
         """Return whether the secondary has all changes of a scope, or got some in the last seconds."""
         first = token_of(secondary, scope)
-        for _ in range(round(_LAG / _LAG_STEP)):
+        for _ in range(round(_PROGRESS / _LAG_STEP)):
             if not is_usable(now := token_of(secondary, scope)):
                 return False
             if now != first or now == token_of(primary, scope):
@@ -284,12 +285,17 @@ class Migration:
         """Repair the scopes whose changes reach the secondary late, so that writers, who go on, wait less later."""
         primary, secondary = self.ends()
         late = {scope: token_of(primary, scope) for scope in self.scopes()}
+        held: dict[Scope, str] = {}
+        idle = 0.0
         for _ in range(round(_LAG / _LAG_STEP)):
-            late = {scope: token for scope, token in late.items() if not _reaches(token_of(secondary, scope), token)}
-            if not late:
-                return
+            before, held = held, {scope: token_of(secondary, scope) for scope in late}
+            late = {scope: token for scope, token in late.items() if not _reaches(held[scope], token)}
+            held = {scope: held[scope] for scope in late}
+            idle = 0.0 if held != before else idle + _LAG_STEP
+            if not held or idle > _PROGRESS:
+                break
             self._sleep(_LAG_STEP)
-        for scope in late:
+        for scope in held:
             repair(primary, secondary, scope)
 
     def settle(self) -> None:
@@ -360,8 +366,8 @@ _ENDED = ("served", "abandoned")
 
 
 def _reaches(token: str, other: str) -> bool:
-    """Return whether a token is as late as another one, by their ids, which are in the order of time."""
-    return is_usable(token) and token >= other
+    """Return whether a token is as late as another one in each slot, by their ids, which are in the order of time."""
+    return is_usable(token) and all(a >= b for a, b in zip(slots_of(token), slots_of(other), strict=False))
 
 
 def _under_way(move: Move | None) -> Move | None:
