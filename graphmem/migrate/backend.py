@@ -243,10 +243,11 @@ class Follower:
                 self._drop(scope, done)
                 return "done"
             needs_repair = done is None
+        is_done = is_equal(self._primary, secondary, scope)  # also if these are older than a removal of the scope
         since = self._since.setdefault(scope, self._now())
-        if self._now() - since < _PATIENCE and not needs_repair:
+        if not is_done and not needs_repair and self._now() - since < _PATIENCE:
             return "waits for others"
-        if is_equal(self._primary, secondary, scope) or repair(self._primary, secondary, scope):
+        if is_done or repair(self._primary, secondary, scope):
             self._drop(scope, held)  # what was committed before the repair is part of it
         self._since.pop(scope)
         return "done"

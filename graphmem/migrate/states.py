@@ -17,6 +17,7 @@ its phase, so a command that was killed is completed by running it again.
 from __future__ import annotations
 
 import re
+import secrets
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -32,7 +33,7 @@ SHADOW = "migrate-shadow"
 """Job of the state that counts differing shadow reads."""
 
 _REPAIRING = "repairing "
-_SLOTS, _UNUSED = 32, "-"  # more processes that write to a scope at the same time wait for each other's transfers
+_SLOTS = 32  # more processes that write to a scope at the same time wait for each other's transfers
 _NOTES = Scope("graphmem-migrate")
 _SCRUB = "scrub"
 
@@ -45,7 +46,12 @@ def token_of(store: GraphBackend, scope: Scope, move_id: str | None = None) -> s
 
 def new_token(store: GraphBackend) -> str:
     """Return a first token of a scope, in the migration that a store takes part in."""
-    return _text(_move_id(store), (new_id(), *(_SLOTS - 1) * (_UNUSED,)))
+    return _text(_move_id(store), _unused_slots())
+
+
+def _unused_slots() -> list[str]:
+    """Return the slots of a new token: others than before, as transactions from before a removal can't follow it."""
+    return _SLOTS * [f"-{secrets.token_hex(4)}"]
 
 
 def _text(move_id: str, slots: Sequence[str]) -> str:
@@ -116,7 +122,7 @@ def next_version(store: GraphBackend, scope: Scope, move_id: str, process: str, 
     """
     state = store.find_job_state(scope, JOB)
     is_first = not (_is_of(state.cursor, move_id) and is_usable(state.cursor))
-    slots = _SLOTS * [_UNUSED] if is_first else slots_of(state.cursor)
+    slots = _unused_slots() if is_first else slots_of(state.cursor)
     slot = min(range(_SLOTS), key=lambda at: (_process_of(slots[at]) != process, slots[at]))
     version = Version(slot, slots[slot], f"{new_id()}.{process}.{number}", number, number, is_first)
     _put(store, scope, replace(state, cursor=advanced(_text(move_id, slots), [version])))

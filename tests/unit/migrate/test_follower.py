@@ -52,10 +52,7 @@ from graphmem.testing.rows import (
     recall_trace,
 )
 from graphmem_memory import MemoryBackend
-
-
-def sleep_on(_: BackgroundJob) -> None:
-    """Do nothing in the background."""
+from tests.unit.migrate.processes import open_process, sleep_on
 
 
 class Time:
@@ -110,12 +107,7 @@ class World:
 
     def opened(self) -> GraphBackend:
         """Return the store as another process has it."""
-        store = following_backend(open_backend(self.urls[0]), open_backend)
-        process = cast("Any", store)
-        primary = process._route.primary
-        move_id = process._route.move.id
-        process._follower = Follower(primary, self.secondary.open, move_id, self.time.now)
-        return store
+        return open_process(self.urls[0], self.secondary.open, self.time.now)
 
     def work(self, store: GraphBackend | None = None) -> None:
         """Let the background of a process run until it has nothing to do."""
@@ -329,6 +321,18 @@ def test_a_fact_is_transferred_with_the_rows_of_other_processes_that_it_refers_t
     assert list(here.migration.target.get_edges([home()], [edge_id(7)])) == [edge_id(7)]
     here.work(other)
     assert here.is_equal()
+    other.close()
+
+
+def test_changes_from_before_a_removal_of_the_scope_do_not_wait(here: World) -> None:
+    other = here.opened()
+    put_entities(other, entity(7))
+    here.process.clear(home())
+    here.work()
+    before = here.time.seconds
+    here.work(other)
+    assert here.is_equal()
+    assert here.time.seconds - before < 15.0
     other.close()
 
 

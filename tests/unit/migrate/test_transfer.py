@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from graphmem.background import BackgroundJob
-from graphmem.migrate.backend import Follower, following_backend
+from graphmem.migrate.backend import Follower
 from graphmem.migrate.copy import repair
 from graphmem.migrate.service import Migration
 from graphmem.migrate.states import JOB, is_equal
@@ -28,13 +28,10 @@ from graphmem.testing.rows import all_scopes, new_world
 from graphmem.testing.stateful import StoreMachine
 from graphmem.testing.stateful_upkeep import GroupMachine, UpkeepMachine
 from graphmem.upkeep.scope_rows import all_rows, to_json
+from tests.unit.migrate.processes import open_process, sleep_on
 
 PROCESSES = 3
 _ALLOWED = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
-
-
-def sleep_on(_: BackgroundJob) -> None:
-    """Do nothing in the background."""
 
 
 def rows_of(store: GraphBackend, scope: Scope) -> list[tuple[str, str]]:
@@ -60,13 +57,8 @@ def run(machine: type[PairOfStores], name: str, repairs: Counter[str], examples:
             super().__init__(self.processes[0], is_shared=False)
 
         def process(self, source: str, target: str) -> GraphBackend:
-            store = following_backend(open_backend(source), open_backend)
+            store = open_process(source, partial(open_backend, target), lambda: self.seconds)
             self._opened.callback(store.close)
-            inside = cast("Any", store)
-            move_id = inside._route.move.id
-            inside._follower = Follower(
-                inside._route.primary, partial(open_backend, target), move_id, lambda: self.seconds
-            )
             return store
 
         def read(self, act: Callable[[GraphBackend], object]) -> None:
