@@ -35,7 +35,7 @@ from graphmem.protocols import GraphBackend
 
 _TRIES = 100
 _CATCHING_UP, _CATCHING_UP_LIMIT = 3.0, 8.0  # seconds for a process to transfer some, and all, without writers
-_LAG, _PROGRESS, _LAG_STEP = 10.0, 4.0, 0.05  # seconds in which the secondary has to get a change, and some change
+_LAG, _PROGRESS, _LAG_STEP = 10.0, 3.0, 0.05  # seconds in which the secondary has to get a change, and some change
 
 
 class MigrationStatus(Model):
@@ -284,18 +284,8 @@ class Migration:
     def _catch_up(self) -> None:
         """Repair the scopes whose changes reach the secondary late, so that writers, who go on, wait less later."""
         primary, secondary = self.ends()
-        late = {scope: token_of(primary, scope) for scope in self.scopes()}
-        held: dict[Scope, str] = {}
-        idle = 0.0
-        for _ in range(round(_LAG / _LAG_STEP)):
-            before, held = held, {scope: token_of(secondary, scope) for scope in late}
-            late = {scope: token for scope, token in late.items() if not _reaches(held[scope], token)}
-            held = {scope: held[scope] for scope in late}
-            idle = 0.0 if held != before else idle + _LAG_STEP
-            if not held or idle > _PROGRESS:
-                break
-            self._sleep(_LAG_STEP)
-        for scope in held:
+        goals = {scope: token_of(primary, scope) for scope in self.scopes()}
+        for scope in self._left(secondary, lambda scope, token: _reaches(token, goals[scope]), _PROGRESS, _LAG):
             repair(primary, secondary, scope)
 
     def settle(self) -> None:
@@ -307,14 +297,26 @@ class Migration:
 
     def _behind(self, primary: GraphBackend, secondary: GraphBackend) -> list[Scope]:
         """Return the scopes that the processes don't bring up to date by themselves."""
-        behind = dict.fromkeys(self.scopes(), "")
+        return self._left(
+            secondary, lambda scope, _: is_equal(primary, secondary, scope), _CATCHING_UP, _CATCHING_UP_LIMIT
+        )
+
+    def _left(
+        self, secondary: GraphBackend, is_done: Callable[[Scope, str], bool], idle: float, limit: float
+    ) -> list[Scope]:
+        """Wait for the processes to transfer their changes; return the scopes that aren't done by their token.
+
+        It ends after `idle` seconds in which no token changes, and after `limit` seconds at the latest.
+        """
+        left = dict.fromkeys(self.scopes(), "")
         waited, steps = 0.0, 0
         while True:
-            left = {scope: token_of(secondary, scope) for scope in behind if not is_equal(primary, secondary, scope)}
-            waited = 0.0 if left != behind else waited + _LAG_STEP
-            if not left or waited > _CATCHING_UP or steps >= _CATCHING_UP_LIMIT / _LAG_STEP:
+            before, tokens = left, {scope: token_of(secondary, scope) for scope in left}
+            left = {scope: token for scope, token in tokens.items() if not is_done(scope, token)}
+            waited = 0.0 if left != before else waited + _LAG_STEP
+            if not left or waited > idle or steps >= limit / _LAG_STEP:
                 return list(left)
-            behind, steps = left, steps + 1
+            steps += 1
             self._sleep(_LAG_STEP)
 
     def status(self) -> MigrationStatus:
