@@ -75,10 +75,10 @@ class ChangedRows:
 def rows_of(changes: Changes) -> ChangedRows:
     """Return the rows that a write changes, without those that a removal takes along."""
     keys: set[RowKey] = set()
-    for kind in ("entities", "edges", "communities", "recalls", "merges"):
-        keys.update((_KINDS[kind], row.id) for row in getattr(changes, kind))
-    for kind in ("results", "redactions", "episode_ends", "episode_expiries"):
-        keys.update(("episode", row.episode_id) for row in getattr(changes, kind))
+    for part, kind in _ROWS_WITH_ID.items():
+        keys.update((kind, row.id) for row in getattr(changes, part))
+    for part in ("results", "redactions", "episode_ends", "episode_expiries"):
+        keys.update(("episode", row.episode_id) for row in getattr(changes, part))
     keys.update(("alias", a.alias, a.entity_type) for a in changes.aliases)
     keys.update(("edge", row.edge_id) for row in (*changes.expiries, *changes.corroborations))
     keys.update(("mention", m.entity_id, m.episode_id) for m in changes.mentions)
@@ -90,7 +90,7 @@ def rows_of(changes: Changes) -> ChangedRows:
     return ChangedRows(frozenset(keys | removed), removed)
 
 
-_KINDS = {
+_ROWS_WITH_ID = {
     "entities": "entity",
     "edges": "edge",
     "communities": "community",

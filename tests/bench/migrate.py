@@ -3,7 +3,7 @@
     python tests/bench/migrate.py SOURCE TARGET [--seconds 20] [--turns 1500] [--rehearse] [--control] [--json]
 
 Two processes write 50 turns and read 20 times a second together. SOURCE is copied to TARGET, and both are written; then
-the migration is canceled and SOURCE is used alone, which shows what of the times is due to the growth of the memory.
+the migration is canceled and SOURCE is used alone, which shows how much of the times is due to the memory's growth.
 After that it moves to TARGET, back and there again. In the end every acknowledged turn has to be in the target once,
 and 200 recalls and searches have to be equal. Passwords of a server are taken from its URL for SOURCE, and from
 NEO4J_PASSWORD otherwise.
