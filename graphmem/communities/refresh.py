@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from itertools import islice
 
 from graphmem.communities.detection import chunk_of, detected_by_store, partition_of
 from graphmem.communities.graph import CommunityFacts, read_facts
@@ -54,6 +55,7 @@ ASSIGNMENT = "community-assignment"
 
 _FACTS = 500  # new facts per step
 _NEIGHBORS = 1_000  # rows per page
+_AT_ONCE = 100  # entities whose neighbors are read together
 _FURTHER = 500  # neighbors of joining entities that are added to a step
 
 Joined = dict[str, list[str]]
@@ -120,10 +122,12 @@ class Assignment:
 
 @dataclass(slots=True)
 class _Neighborhood:
-    """Cached neighborhood of entities without a community."""
+    """Neighbors of entities without a community, and their communities; read for many entities at once."""
 
     backend: GraphBackend
     scope: Scope
+    neighbors: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    homes: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     communities: dict[str, Community] = field(default_factory=dict[str, Community])
 
     def join(self, waiting: Iterable[str]) -> Joined:
@@ -135,11 +139,13 @@ class _Neighborhood:
         queue = deque(waiting)
         further = _FURTHER
         while queue:
+            if queue[0] not in self.neighbors:
+                self._read([i for i in islice(queue, _AT_ONCE) if i not in self.neighbors])
             entity_id = queue.popleft()
             if entity_id in joined:
                 continue
-            neighbors = self._neighbors(entity_id)
-            homes = self._homes(neighbors, joined)
+            neighbors = self.neighbors[entity_id]
+            homes = {i: home for i in neighbors if (home := joined.get(i) or self.homes[i])}
             if chosen := self._chosen(homes):
                 joined[entity_id] = chosen
                 reached = [i for i in neighbors if i not in homes and i not in joined][:further]
@@ -147,27 +153,28 @@ class _Neighborhood:
                 queue.extend(reached)
         return joined
 
-    def _neighbors(self, entity_id: str) -> list[str]:
-        query = EdgeQuery(touching=(entity_id,), kinds=STATED_KINDS, versions="active")
-        edges = self.backend.all_edges([self.scope], query, chunk=_NEIGHBORS)
-        return sorted({e.target_id if e.source_id == entity_id else e.source_id for e in edges})
-
-    def _homes(self, entity_ids: Sequence[str], joined: Joined) -> dict[str, list[str]]:
-        """Return the communities of the entities that have any."""
-        homes = {i: list(joined[i]) for i in entity_ids if i in joined}
-        for start in range(0, len(entity_ids), _NEIGHBORS):
-            query = MembershipQuery(entity_ids=tuple(entity_ids[start : start + _NEIGHBORS]))
-            for membership in self.backend.all_memberships([self.scope], query):
-                homes.setdefault(membership.entity_id, []).append(membership.community_id)
-        return homes
+    def _read(self, entity_ids: Sequence[str]) -> None:
+        """Read the neighbors of entities, and the communities of these."""
+        query = EdgeQuery(touching=tuple(entity_ids), kinds=STATED_KINDS, versions="active")
+        around: dict[str, set[str]] = {i: set() for i in entity_ids}
+        for edge in self.backend.all_edges([self.scope], query, chunk=_NEIGHBORS):
+            for one, other in ((edge.source_id, edge.target_id), (edge.target_id, edge.source_id)):
+                if one in around:
+                    around[one].add(other)
+        self.neighbors.update((i, sorted(others)) for i, others in around.items())
+        unread = sorted({i for others in around.values() for i in others} - self.homes.keys())
+        self.homes.update((i, []) for i in unread)
+        for start in range(0, len(unread), _NEIGHBORS):
+            members = MembershipQuery(entity_ids=tuple(unread[start : start + _NEIGHBORS]))
+            for membership in self.backend.all_memberships([self.scope], members):
+                self.homes[membership.entity_id].append(membership.community_id)
+        if unknown := {home for i in unread for home in self.homes[i]} - self.communities.keys():
+            found = self.backend.all_communities([self.scope], CommunityQuery(ids=tuple(sorted(unknown))))
+            self.communities.update((c.id, c) for c in found)
 
     def _chosen(self, homes: Mapping[str, Sequence[str]]) -> list[str]:
         """Return the community with the most votes on each level, each nested in the previous one."""
         votes = Counter(i for communities in homes.values() for i in communities)
-        unknown = tuple(i for i in votes if i not in self.communities)
-        if unknown:
-            found = self.backend.all_communities([self.scope], CommunityQuery(ids=unknown))
-            self.communities.update((c.id, c) for c in found)
         chosen: list[str] = []
         parent: str | None = None
         while True:

@@ -135,6 +135,23 @@ def test_what_is_read_are_the_neighbours(store: GraphBackend, monkeypatch: pytes
     assert len(rows) == 4  # the two that are new, and those of the new entity
 
 
+def test_many_new_entities_are_read_together(store: GraphBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+    connect(store, [(n, 1 + n % 6) for n in range(10, 99)])
+    reads: list[str] = []
+    for name in ("find_edges", "find_memberships", "find_communities"):
+        read = getattr(store, name)
+
+        def counted(*args: Any, _name: str = name, _read: Any = read, **options: Any) -> Any:
+            reads.append(_name)
+            return _read(*args, **options)
+
+        monkeypatch.setattr(store, name, counted)
+    assign(store)
+    here = homes(store)
+    assert {here[entity_id(n)] == here[entity_id(1 + n % 6)] for n in range(10, 99)} == {True}
+    assert len(reads) < 30  # not three for each of them
+
+
 def test_of_a_long_chain_one_step_reads_a_part(store: GraphBackend, monkeypatch: pytest.MonkeyPatch) -> None:
     put_entities(store, *(entity(n) for n in range(100, 2600)))
     connect(store, [(n, n + 1) for n in range(100, 2599)])
