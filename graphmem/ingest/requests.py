@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -50,14 +50,20 @@ def build_requests(
     now
         The present; turns that have expired by then aren't part of a request.
     """
-    sessions = {e.session_id for e in episodes if e.session_id is not None}
+    sessions: defaultdict[str, list[Episode]] = defaultdict(list)
+    for episode in episodes:
+        if episode.session_id is not None:
+            sessions[episode.session_id].append(episode)
     speakers = {session: _speakers(backend, scope, session) for session in sessions}
+    contexts: dict[str, tuple[Episode, ...]] = {}
+    for group in sessions.values() if turns else ():
+        contexts |= _contexts(backend, scope, group, turns, now)
     requests: list[ExtractionRequest] = []
     for episode in episodes:
         named = _with_speaker(episode)
         others = speakers.get(episode.session_id or "", set()) - {named.speaker}
         addressee = next(iter(others)) if len(others) == 1 else None
-        requests.append(ExtractionRequest(named, _context(backend, scope, episode, turns, now), addressee))
+        requests.append(ExtractionRequest(named, contexts.get(episode.id, ()), addressee))
     if ontology is None or not requests:
         return requests
     taking_part = sorted(name for some in speakers.values() for name in some if name is not None)
@@ -70,14 +76,25 @@ def _speakers(backend: GraphBackend, scope: Scope, session: str) -> set[str | No
     return {_with_speaker(e).speaker for e in backend.find_episodes([scope], query, limit=_SESSION_SAMPLE)}
 
 
-def _context(backend: GraphBackend, scope: Scope, episode: Episode, turns: int, now: datetime) -> tuple[Episode, ...]:
-    """Return the turns that precede an episode in its session, oldest first, without those of tools."""
-    if episode.session_id is None or not turns:
-        return ()
-    query = EpisodeQuery(session_id=episode.session_id, before=episode.id, live_at=now)
-    earlier = backend.find_episodes([scope], query, limit=turns * 3, newest_first=True)
-    said = [_with_speaker(e) for e in earlier if e.role in _USER_ROLES or e.role in _ASSISTANT_ROLES]
-    return tuple(reversed(said[:turns]))
+def _contexts(
+    backend: GraphBackend, scope: Scope, episodes: Sequence[Episode], turns: int, now: datetime
+) -> dict[str, tuple[Episode, ...]]:
+    """Return the turns that precede episodes of one session, oldest first, without those of tools; by episode id."""
+    found: dict[str, tuple[Episode, ...]] = {}
+    wanted = turns * 3
+    earlier: Sequence[Episode] = ()  # newest first
+    has_all = False
+    group = sorted(episodes, key=lambda episode: episode.id)
+    for position, episode in reversed(list(enumerate(group))):
+        earlier = [e for e in earlier if e.id < episode.id]
+        if len(earlier) < wanted and not has_all:
+            query = EpisodeQuery(session_id=episode.session_id, before=episode.id, live_at=now)
+            limit = wanted + position  # enough for the episodes before this one too, if no other ones lie between
+            earlier = backend.find_episodes([scope], query, limit=limit, newest_first=True)
+            has_all = 0 < len(earlier) < limit  # nothing is found before an episode that was erased meanwhile
+        said = [_with_speaker(e) for e in earlier[:wanted] if e.role in _USER_ROLES or e.role in _ASSISTANT_ROLES]
+        found[episode.id] = tuple(reversed(said[:turns]))
+    return found
 
 
 def _with_speaker(episode: Episode) -> Episode:
