@@ -56,6 +56,10 @@ class UnindexedScan:
         if len(ids) == limit:
             self._reached[scope, kind] = ids[-1]
 
+    def is_complete(self, scope: Scope, kind: IndexKind, found: int, limit: int) -> bool:
+        """Return whether a call of `find` that found fewer rows than `limit` was a scan of all rows."""
+        return found < limit and (scope, kind) not in self._reached
+
 
 class VectorFollower:
     """Copies the index entries of a store to a vector index.

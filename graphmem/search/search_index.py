@@ -109,10 +109,14 @@ class SearchIndex:
         deadline = None if seconds is None else time.monotonic() + seconds
         left = limit
         for kind in _KINDS:
-            while done := self._index_batch(scope, kind, _BATCH if left is None else min(_BATCH, left)):
+            complete = False
+            while not complete:
+                size = min(_BATCH, left or _BATCH)
+                done = self._index_batch(scope, kind, size)
                 left = None if left is None else left - done
-                if left == 0 or (deadline is not None and time.monotonic() >= deadline):
+                if done and (left == 0 or (deadline is not None and time.monotonic() >= deadline)):
                     return False
+                complete = self._unindexed.is_complete(scope, kind, done, size)
         if self.follower is None:
             return True
         return self.follower.sync(scope, seconds=None if deadline is None else max(0.0, deadline - time.monotonic()))
@@ -157,9 +161,9 @@ class SearchIndex:
 
     def _index_batch(self, scope: Scope, kind: IndexKind, limit: int) -> int:
         """Index a batch of unindexed rows; return their number."""
-        if not self._waiting(scope, kind, 1):
-            return 0
-        with self._indexing:  # query again under the lock, so that two threads don't index the same batch
+        if self._indexing.locked() and not self._waiting(scope, kind, 1):
+            return 0  # no need to wait for another thread
+        with self._indexing:  # two threads don't index the same batch
             for _ in range(_ATTEMPTS):
                 waiting = self._waiting(scope, kind, limit)
                 if not waiting:
