@@ -157,6 +157,7 @@ _LONGEST_PAUSE = 60.0
 _DOUBLINGS = 10  # of the pause after a failure; more would overflow
 _RETRY = 60.0  # seconds until the next try to start a thread
 _QUIET = 0.05  # seconds without a wake after which a series of writes counts as finished
+_LONGEST_GATHERING = 1.0
 _SHORTEST_WAIT = 1.0
 _WAIT_FOR_WORK = 5.0  # as a multiple of the duration of the last run
 _LINGER = 1.0  # seconds after which an idle thread ends: a process may have a thousand memories open
@@ -181,11 +182,15 @@ class BackgroundJob:
         Does a piece of work; returns the seconds until its next run (0: at once), or None to sleep until it is woken.
         If it raises, it is run again after a pause that doubles from 0.1 s to 60 s; the error is logged and kept in
         `error` until a run succeeds.
+    gather
+        Least time without a wake before a run, as a multiple of the duration of the last one, and at most a second: a
+        job that costs little more for many rows than for one gathers them while its store is slow.
     """
 
-    def __init__(self, name: str, job: Callable[[], float | None]) -> None:
+    def __init__(self, name: str, job: Callable[[], float | None], *, gather: float = 0.0) -> None:
         self._name = name
         self._job = job
+        self._gather = gather
         self._wake = threading.Event()
         self._woken_at = 0.0
         self._duration = 0.0
@@ -266,8 +271,9 @@ class BackgroundJob:
     def _wait_for_quiet(self, duration: float) -> None:
         """Wait for a moment in which nobody wakes the job, longer at most if its last run took longer."""
         latest = time.monotonic() + max(_SHORTEST_WAIT, _WAIT_FOR_WORK * duration)
+        quiet = max(_QUIET, min(self._gather * duration, _LONGEST_GATHERING))
         while not self._stop.is_set():
-            left = min(self._woken_at + _QUIET, latest) - time.monotonic()
+            left = min(self._woken_at + quiet, latest) - time.monotonic()
             if left <= 0:
                 return
             self._stop.wait(left)
@@ -283,13 +289,15 @@ class ScopedJob:
     step
         Does the next piece of work in a scope; returns whether it was the last. Errors are handled as in
         `BackgroundJob`, and the scope stays in the queue. In a read-only store, the work is left to other processes.
+    gather
+        As for `BackgroundJob`.
     """
 
-    def __init__(self, name: str, step: Callable[[Scope], bool]) -> None:
+    def __init__(self, name: str, step: Callable[[Scope], bool], *, gather: float = 1.0) -> None:
         self._step = step
         self._waiting: dict[Scope, None] = {}
         self._lock = threading.Lock()
-        self._job = BackgroundJob(name, self._work)
+        self._job = BackgroundJob(name, self._work, gather=gather)
 
     @property
     def error(self) -> Exception | None:

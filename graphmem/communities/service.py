@@ -75,6 +75,7 @@ _log = logging.getLogger(__name__)
 JOB = "communities"
 """Name of the refresh job."""
 
+_GATHERING = 5.0  # new facts of a while are assigned together, as multiple of the duration of an assignment
 _SHARE = 10  # minimum interval between refreshes, as a multiple of their duration
 
 
@@ -86,7 +87,7 @@ def assignment_job(backend: GraphBackend, turn: AbstractContextManager[object]) 
         with turn:
             return assignment.step(scope)
 
-    return ScopedJob("graphmem-communities", step)
+    return ScopedJob("graphmem-communities", step, gather=_GATHERING)
 
 
 def refresh_job(refresh: CommunityRefresh) -> UpkeepJob:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 
@@ -173,4 +174,27 @@ def test_it_gives_way_for_a_while(monkeypatch: pytest.MonkeyPatch, quiet: float,
     worker = BackgroundJob("t", ran.set)
     worker.wake()
     assert ran.wait(30)
+    assert worker.stop(30)
+
+
+def test_after_a_slow_run_a_gathering_job_waits_longer_for_quiet() -> None:
+    runs: list[float] = []
+    again = threading.Event()
+
+    def job() -> None:
+        runs.append(time.monotonic())
+        if len(runs) == 1:
+            time.sleep(1.0)
+        else:
+            again.set()
+
+    worker = BackgroundJob("t", job, gather=1.0)
+    worker.wake()
+    while not runs:
+        time.sleep(0.01)
+    for _ in range(12):
+        worker.wake()
+        time.sleep(0.15)
+    assert len(runs) == 1
+    assert again.wait(30)
     assert worker.stop(30)
