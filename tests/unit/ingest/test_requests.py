@@ -62,7 +62,12 @@ def test_turns_of_one_session_are_read_together(store: GraphBackend, monkeypatch
     told = put(store, "a" * 100)
     reads: list[Any] = []
     find = store.find_episodes
-    monkeypatch.setattr(store, "find_episodes", lambda *a, **k: reads.append(a) or find(*a, **k))
+
+    def counted(*args: Any, **options: Any) -> list[Episode]:
+        reads.append(args)
+        return find(*args, **options)
+
+    monkeypatch.setattr(store, "find_episodes", counted)
 
     contexts(store, told[40:])
     assert len(reads) == 2  # one of them for the speakers
