@@ -191,7 +191,7 @@ class Migration:
                 self._require_copies(target)
             if step.when_equal:
                 self.settle()
-            elif (command, phase) in (("cutover", "copying"), ("rollback", "cut")):
+            elif (command, phase) in CHANGING_OVER:
                 self._catch_up()
             self._set(step, source, target)
         raise Conflict(f"migrate {command}: the marks are changed by another process at the same time; try again")
@@ -364,6 +364,8 @@ def leave(store: GraphBackend) -> Move:
 
 DUAL: frozenset[Phase] = frozenset(("copying", "cutting", "switching", "cut", "returning", "returned"))
 """Phases in which the secondary gets what is written to the primary."""
+CHANGING_OVER: frozenset[tuple[Command, Phase]] = frozenset((("cutover", "copying"), ("rollback", "cut")))
+"""Commands that make the secondary the primary, with the phase in which they begin."""
 _ENDED = ("served", "abandoned")
 
 

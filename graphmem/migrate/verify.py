@@ -186,6 +186,17 @@ def _same_answers(
     return same[0], same[1]
 
 
+def warm_up(store: GraphBackend, scopes: Sequence[Scope], answers: Answers, questions: int = 5) -> int:
+    """Ask a store about what it holds, so that a server has planned its queries before callers wait for them.
+
+    Returns the number of questions.
+    """
+    asked = draw(store, scopes, questions)
+    for scope, _, question in asked:
+        answers(store, scope, question)
+    return len(asked)
+
+
 # Stores for questions -----------------------------------------------------------------------------
 
 

@@ -40,7 +40,7 @@ from children import toy_text
 from moving import asking, migration, opened
 
 from graphmem import GraphMemory
-from graphmem.migrate.verify import verify
+from graphmem.migrate.verify import verify, warm_up
 from graphmem.models import EpisodeQuery, Scope
 
 PROCESSES, WRITES, READS = 2, 50, 20
@@ -186,6 +186,8 @@ def main() -> None:
             moved.advance("copy")
             moved.copy()
         for name in ("cutover", "rollback", "cutover again"):
+            with phase(f"warm up for {name}"), ExitStack() as asked:
+                warm_up(moved.ends()[1], moved.scopes(), asking(asked))
             with phase(name):
                 moved.advance("rollback" if name == "rollback" else "cutover")
             with phase(f"after {name}"):

@@ -136,6 +136,7 @@ def test_the_commands_move_a_memory(tmp_path: Path) -> None:
     for command, phase in (("cutover", "cut"), ("rollback", "copying"), ("cutover", "cut"), ("cleanup", "moved")):
         done = shell.run("migrate", command, "--store", old, "--yes", "--json")
         assert (done.code, done.document["phase"]) == (0, phase)
+        assert ("has answered 4 questions" in done.err) == (command != "cleanup")
     assert "Globex" in shell.run("facts", "Maya Chen", "--store", new).out
     refused = shell.run("facts", "Maya Chen", "--store", old)
     assert (refused.code, "open that store instead" in refused.err) == (3, True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphmem.adapters.cli.session import FAILED, Session, YesOption, ask, command
-from graphmem.errors import Conflict
+from graphmem.errors import Conflict, GraphMemError
 from graphmem.text import counted
 
 if TYPE_CHECKING:
@@ -126,10 +126,26 @@ def status(session: Session) -> None:
 
 
 def _advance(session: Session, name: Command, question: str, *, yes: bool) -> None:
+    from graphmem.migrate.service import CHANGING_OVER
+
     with _migration(session) as migration:
         ask(question.format(source=migration.source_url, target=migration.target_url), yes=yes)
+        if (name, migration.phase) in CHANGING_OVER:
+            _warm_up(session, migration)
         migration.advance(name)
         _print_status(session, migration)
+
+
+def _warm_up(session: Session, migration: Migration) -> None:
+    from graphmem.migrate.verify import warm_up
+
+    try:
+        with ExitStack() as opened:
+            asked = warm_up(migration.ends()[1], migration.scopes(), _answers(session, opened))
+    except GraphMemError as error:  # such as a model that isn't installed here
+        session.out.note(f"the new primary couldn't be asked anything before: {error}")
+    else:
+        session.out.note(f"the new primary has answered {counted(asked, 'question')}")
 
 
 def _leave(session: Session, *, yes: bool) -> None:
