@@ -201,9 +201,7 @@ class Neo4jTraversal(Neo4jRole, Traversal):
             if not frontier:
                 break
             reached: dict[str, float] = {}
-            per_node = limits.per_node(len(frontier))
-            rows = self._database.read("expand_hop", scopes, frontier=frontier, per_node=per_node, **values)
-            for row in _complete_rows(rows):
+            for row in self._hop(scopes, frontier, {**values, "per_node": limits.per_node(len(frontier))}):
                 edges[row[0]] = row
                 other, confidence = row[9], row[6]
                 if other not in depth and row[12] and confidence > reached.get(other, -1.0):
@@ -212,6 +210,14 @@ class Neo4jTraversal(Neo4jRole, Traversal):
             frontier = sorted(reached, key=lambda node: (-reached[node], node))[: limits.max_frontier]
             depth.update(dict.fromkeys(frontier, hop))
         return Subgraph.of(nodes, depth, map(_subgraph_edge, edges.values()))
+
+    def _hop(self, scopes: Sequence[Scope], frontier: Sequence[str], values: dict[str, Any]) -> list[Row]:
+        """Return the best facts of each node of a frontier; one more query if there are hubs."""
+        rows = self._database.read("expand_hop", scopes, frontier=frontier, **values)
+        if hubs := [row[0] for row in rows if len(row) == 1]:
+            rows = [row for row in rows if len(row) > 1]
+            rows += self._database.read("expand_hubs", scopes, frontier=hubs, **values)
+        return _complete_rows(rows)
 
 
 def _subgraph_edge(row: Row) -> SubgraphEdge[str]:
@@ -279,7 +285,11 @@ class Neo4jEntities(Neo4jRole, EntityStore):
             return []
         values = {"types": type_names(list(EdgeType)), "per_node": _COUNTED, **moment_values(None, utc_now())}
         hits = self._database.read("entity_hits", scopes, ids=list(found), scopes=keys_of(scopes), **values)
-        return [EntityHit(entity_of(row[2]), aliases.get(row[2][0]), degree=row[0], edge_types=row[1]) for row in hits]
+        degrees = {row[2][0]: (row[0], row[1]) for row in hits}
+        if hubs := [entity_id for entity_id, (degree, _) in degrees.items() if degree is None]:
+            counted = self._database.read("hub_degrees", scopes, ids=hubs, **values)
+            degrees.update((entity_id, (degree, edge_types)) for entity_id, degree, edge_types in counted)
+        return [EntityHit(entity_of(row[2]), aliases.get(row[2][0]), *degrees[row[2][0]]) for row in hits]
 
     def _candidates(
         self, scopes: Sequence[Scope], words: Sequence[str], phrases: Sequence[str], limit: int

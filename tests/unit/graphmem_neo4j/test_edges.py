@@ -61,6 +61,13 @@ def test_a_walk_leaves_out_what_is_deleted_meanwhile() -> None:
     assert graph.edge_ids == [edge_id(2)]
 
 
+def test_a_walk_reads_the_facts_of_hubs_by_another_query() -> None:
+    seeds = [[entity_id(n), f"Entity {n}", "person"] for n in (1, 4)]
+    server = Server(expand_seeds=[seeds], expand_hop=[[hop(2), [entity_id(4)]]], expand_hubs=[[hop(3)]])
+    graph = Neo4jTraversal(cast("Database", server)).expand([home()], [entity_id(1), entity_id(4)], hops=1)
+    assert sorted(graph.edge_ids) == [edge_id(2), edge_id(3)]
+
+
 def test_a_page_of_active_facts_leaves_out_what_is_deleted_meanwhile() -> None:
     there, gone = (
         [edge_id(n), entity_id(1), entity_id(2), 1.0, 0.0, 0, kind] for n, kind in ((1, "SEMANTIC"), (2, None))
