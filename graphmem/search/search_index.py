@@ -111,12 +111,10 @@ class SearchIndex:
         for kind in _KINDS:
             complete = False
             while not complete:
-                size = min(_BATCH, left or _BATCH)
-                done = self._index_batch(scope, kind, size)
+                done, complete = self._index_batch(scope, kind, min(_BATCH, left or _BATCH))
                 left = None if left is None else left - done
                 if done and (left == 0 or (deadline is not None and time.monotonic() >= deadline)):
                     return False
-                complete = self._unindexed.is_complete(scope, kind, done, size)
         if self.follower is None:
             return True
         return self.follower.sync(scope, seconds=None if deadline is None else max(0.0, deadline - time.monotonic()))
@@ -159,19 +157,23 @@ class SearchIndex:
         self._looked_at = now
         return now
 
-    def _index_batch(self, scope: Scope, kind: IndexKind, limit: int) -> int:
-        """Index a batch of unindexed rows; return their number."""
-        if self._indexing.locked() and not self._waiting(scope, kind, 1):
-            return 0  # no need to wait for another thread
+    def _index_batch(self, scope: Scope, kind: IndexKind, limit: int) -> tuple[int, bool]:
+        """Index a batch of unindexed rows; return their number, and whether none are left."""
+        if self._indexing.locked() and not self._waiting(scope, kind, 1, self._now()):
+            return 0, True  # no need to wait for another thread
         with self._indexing:  # two threads don't index the same batch
             for _ in range(_ATTEMPTS):
-                waiting = self._waiting(scope, kind, limit)
+                now = self._now()
+                waiting = self._waiting(scope, kind, limit, now)
                 if not waiting:
-                    return 0
+                    return 0, True
                 if self._index(scope, kind, waiting):
                     self._unindexed.advance(scope, kind, waiting, limit)
-                    return len(waiting)
-        return limit  # none of them, as erasures intervened; the caller goes on if there is time
+                    complete = self._unindexed.is_complete(scope, kind, len(waiting), limit)
+                    if complete:
+                        self._settle(scope, kind, now)
+                    return len(waiting), complete
+        return limit, False  # none of them, as erasures intervened; the caller goes on if there is time
 
     def _require_model(self, scope: Scope) -> None:
         """Raise `IndexMismatch` for an index of another model; reset an index that was built without a model."""
@@ -190,9 +192,8 @@ class SearchIndex:
                 f"{self._encoder.model!r}; configure that model, or rebuild the index: graphmem reindex"
             )
 
-    def _waiting(self, scope: Scope, kind: IndexKind, limit: int) -> list[str]:
+    def _waiting(self, scope: Scope, kind: IndexKind, limit: int, now: float) -> list[str]:
         """Return the ids of unindexed rows after the cursor."""
-        now = self._now()
         waiting = self._unindexed.find(scope, kind, after=self._cursor(scope, kind, now), limit=limit)
         if not waiting:
             self._settle(scope, kind, now)
@@ -313,7 +314,11 @@ class SearchIndex:
         self.reset_cursor(scope)
         done = 0
         for kind in _KINDS:
-            while indexed := self._index_batch(scope, kind, _BATCH):
+            complete = False
+            while not complete:
+                indexed, complete = self._index_batch(scope, kind, _BATCH)
+                if not indexed:
+                    break
                 done += indexed
                 if self.follower is not None:
                     self.follower.sync(scope)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 
 import pytest
 import uuid_utils
 
 from graphmem.index.encoder import EpisodeEncoder
-from graphmem.models import Episode, EpisodeQuery, IndexKind, Scope
+from graphmem.models import Episode, EpisodeQuery, IndexCursor, IndexKind, IndexStatus, Scope
 from graphmem.protocols import GraphBackend
 from graphmem.registry import open_backend
 from graphmem.search import search_index as module
@@ -84,6 +84,27 @@ def test_what_is_committed_late_is_found_at_the_next_look_so_far_back(
     assert index.stale_scopes([HOME]) == [HOME]
     assert index.index_waiting(HOME)
     assert index.stale_scopes([HOME]) == []
+
+
+def test_rows_from_before_the_last_indexing_are_not_scanned_again(
+    store: GraphBackend, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = settled(store, HOME)
+    clock.seconds = 20.0
+    put(store, clock, 20.0)
+    assert index.index_waiting(HOME)
+    cursors: list[IndexCursor] = []
+    status = store.index_status
+
+    def recorded(asked: Sequence[IndexCursor]) -> list[IndexStatus]:
+        cursors.extend(asked)
+        return status(asked)
+
+    monkeypatch.setattr(store, "index_status", recorded)
+    clock.seconds = 25.0
+    assert index.stale_scopes([HOME]) == []
+    [cursor] = cursors
+    assert cursor.episode == module._id_of(clock.begin + 20.0 - module._USUAL_LATENESS)  # pyright: ignore[reportPrivateUsage]
 
 
 def test_what_is_of_long_ago_is_found_when_it_is_told(store: GraphBackend, clock: Clock) -> None:
