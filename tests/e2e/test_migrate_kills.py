@@ -10,6 +10,7 @@ from contextlib import ExitStack, closing
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, get_args
+from urllib.parse import urlsplit
 
 import pytest
 from children import child
@@ -64,8 +65,23 @@ class Told:
 def test_nothing_is_lost_or_doubled_when_commands_and_writers_are_killed(
     tmp_path: Path, rounds: Callable[[int], int]
 ) -> None:
-    kills = max(60, rounds(KILLS))
-    source, target = f"sqlite:///{tmp_path}/a.db", f"sqlite:///{tmp_path}/b.db"
+    kill_at_random(f"sqlite:///{tmp_path}/a.db", f"sqlite:///{tmp_path}/b.db", max(60, rounds(KILLS)))
+
+
+@pytest.mark.slow
+@pytest.mark.full
+@pytest.mark.whole_store
+def test_nothing_is_lost_or_doubled_on_a_server_when_commands_and_writers_are_killed(
+    empty_neo4j_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rounds: Callable[[int], int]
+) -> None:
+    login = urlsplit(empty_neo4j_url)
+    monkeypatch.setenv("NEO4J_USERNAME", login.username or "")  # a mark has no password
+    monkeypatch.setenv("NEO4J_PASSWORD", login.password or "")
+    kill_at_random(f"sqlite:///{tmp_path}/a.db", empty_neo4j_url, rounds(KILLS))
+
+
+def kill_at_random(source: str, target: str, kills: int) -> None:
+    """Migrate there and back beside a writer, and kill the commands and the writer until every phase was seen."""
     told = Told()
     chance = random.Random(1)
     seen: set[Phase] = set()
