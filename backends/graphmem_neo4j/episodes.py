@@ -92,11 +92,12 @@ class Neo4jEpisodes(Neo4jRole, EpisodeStore):
             if not last or query.session_id not in (None, last[0][1]):
                 return []
             values["before_scope"], values["before_session"], _ = last[0]
-        return self._page(scopes, query, values, newest_first=newest_first)
+        return [row for rows in self._page(scopes, query, values, newest_first=newest_first) for row in rows]
 
     def _page(
         self, scopes: Sequence[Scope], query: EpisodeQuery, values: dict[str, Any], *, newest_first: bool
-    ) -> list[Any]:
+    ) -> list[list[Any]]:
+        """Return the rows in lists of 50: a record costs the driver more than a row."""
         read = self._database.read
         if query.ids is not None:
             return read("episodes_by_id", scopes, **values)

@@ -46,8 +46,8 @@ class Neo4jIndex(Neo4jRole, IndexStore):
     ) -> list[IndexEntry]:
         """Return a page of entries after a position."""
         name = "read_index" if kind is None else "read_index_of_kind"
-        rows = self._database.read(name, [scope], scope=scope.key, kind=kind, after=after, limit=limit)
-        return [_entry_of(row) for row in rows]
+        records = self._database.read(name, [scope], scope=scope.key, kind=kind, after=after, limit=limit)
+        return [_entry_of(row) for rows in records for row in rows]
 
     def find_index(self, scope: Scope, kind: IndexKind, keys: Sequence[str]) -> list[IndexEntry]:
         """Return the entries with these keys, ordered by key."""
