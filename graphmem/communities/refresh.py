@@ -55,7 +55,7 @@ ASSIGNMENT = "community-assignment"
 
 _FACTS = 500  # new facts per step
 _NEIGHBORS = 1_000  # rows per page
-_AT_ONCE = 100  # entities whose neighbors are read together
+_READ_TOGETHER = 100  # entities whose neighbors are read together
 _FURTHER = 500  # neighbors of joining entities that are added to a step
 
 Joined = dict[str, list[str]]
@@ -140,7 +140,7 @@ class _Neighborhood:
         further = _FURTHER
         while queue:
             if queue[0] not in self.neighbors:
-                self._read([i for i in islice(queue, _AT_ONCE) if i not in self.neighbors])
+                self._read([i for i in islice(queue, _READ_TOGETHER) if i not in self.neighbors])
             entity_id = queue.popleft()
             if entity_id in joined:
                 continue
