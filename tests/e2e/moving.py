@@ -11,7 +11,9 @@ from contextlib import ExitStack
 from itertools import count
 from multiprocessing.connection import Connection
 from typing import Any
+from urllib.parse import urlsplit
 
+import pytest
 from children import toy_text
 from test_search import WordVectors
 from toy import ToyExtractor
@@ -39,6 +41,13 @@ def opened(url: str, **options: Any) -> GraphMemory:
 def migration(source: str, target: str | None = None) -> Migration:
     """Open a migration."""
     return Migration.open(source, target, open_backend)
+
+
+def set_login(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    """Set the credentials of a server's URL in the environment, as the mark of a migration has no password."""
+    login = urlsplit(url)
+    monkeypatch.setenv("NEO4J_USERNAME", login.username or "")
+    monkeypatch.setenv("NEO4J_PASSWORD", login.password or "")
 
 
 def rows_of(store: GraphBackend, scope: Scope) -> Counter[tuple[str, str]]:

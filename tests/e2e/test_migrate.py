@@ -6,11 +6,10 @@ import threading
 import time
 from contextlib import ExitStack, closing
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 from children import toy_text
-from moving import asking, assert_equal, assert_stored, migration, opened
+from moving import asking, assert_equal, assert_stored, migration, opened, set_login
 from shell import TRIPLES, Shell
 from test_transfer import fill
 
@@ -116,9 +115,7 @@ def test_a_memory_moves_there_and_back_while_it_is_written(urls: tuple[str, str]
 def test_a_memory_moves_to_and_from_a_server(
     pair: str, empty_neo4j_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    login = urlsplit(empty_neo4j_url)
-    monkeypatch.setenv("NEO4J_USERNAME", login.username or "")  # a mark has no password
-    monkeypatch.setenv("NEO4J_PASSWORD", login.password or "")
+    set_login(monkeypatch, empty_neo4j_url)
     file = f"sqlite:///{tmp_path}/memory.db"
     move(*((file, empty_neo4j_url) if pair == "sqlite-neo4j" else (empty_neo4j_url, file)), Scope())
 

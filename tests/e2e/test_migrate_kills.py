@@ -10,11 +10,20 @@ from contextlib import ExitStack, closing
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, get_args
-from urllib.parse import urlsplit
 
 import pytest
 from children import child
-from moving import PATIENCE, assert_equal, assert_stored, copy_killed, migration, opened, run_command, write_turns
+from moving import (
+    PATIENCE,
+    assert_equal,
+    assert_stored,
+    copy_killed,
+    migration,
+    opened,
+    run_command,
+    set_login,
+    write_turns,
+)
 from test_upkeep import left_of
 
 from graphmem.migrate.states import STEPS, Command, Phase
@@ -74,9 +83,7 @@ def test_nothing_is_lost_or_doubled_when_commands_and_writers_are_killed(
 def test_nothing_is_lost_or_doubled_on_a_server_when_commands_and_writers_are_killed(
     empty_neo4j_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rounds: Callable[[int], int]
 ) -> None:
-    login = urlsplit(empty_neo4j_url)
-    monkeypatch.setenv("NEO4J_USERNAME", login.username or "")  # a mark has no password
-    monkeypatch.setenv("NEO4J_PASSWORD", login.password or "")
+    set_login(monkeypatch, empty_neo4j_url)
     kill_at_random(f"sqlite:///{tmp_path}/a.db", empty_neo4j_url, rounds(KILLS))
 
 
