@@ -97,7 +97,7 @@ class Neo4jEpisodes(Neo4jRole, EpisodeStore):
     def _page(
         self, scopes: Sequence[Scope], query: EpisodeQuery, values: dict[str, Any], *, newest_first: bool
     ) -> list[list[Any]]:
-        """Return the rows in lists of 50: a record costs the driver more than a row."""
+        """Return the rows in lists of 50: a record costs more than a row, and may not hold a page of long texts."""
         read = self._database.read
         if query.ids is not None:
             return read("episodes_by_id", scopes, **values)

@@ -1,4 +1,4 @@
-// Entities with the number of their visible facts and of their types; of a hub without the former.
+// Entities with the numbers of their visible facts and of the types of these; of a hub null and 0 (see hub_degrees).
 UNWIND $q.ids AS id
 MATCH (e:Graphmem {id: id})
 WHERE e.scope IN $q.scopes
