@@ -276,19 +276,38 @@ class _Stored:
         about = [edge for edge in self.edges.values() if not is_retracted(edge) and self._is_sure(edge)]
         if subjects & objects and _ALIASES & set(fact.relation.lower().replace("_", " ").split()):
             return "right", None  # the object is another name of the subject
-        if subjects:
-            matching = [e for e in about if {e.source_id, e.target_id} & subjects and self._tells(e, fact, objects)]
-        else:  # the subject has no entity of its own: "the budget of Q4"
-            matching = [e for e in about if self._tells(e, fact, objects) and _covers(fact.subject, self._said(e))]
+        has_entity = any(canonical(fact.subject) in names for names in self._names.values())
+        matching = [
+            edge
+            for edge in about
+            if self._tells(edge, fact, objects)
+            and (
+                {edge.source_id, edge.target_id} & subjects
+                or (not has_entity and _covers(fact.subject, self._said(edge)))  # "the budget of Q4"
+            )
+        ]
         matching.sort(key=lambda edge: -len(stems(fact.relation.replace("_", " ")) & _relation_words(edge)))
-        if timely := next((edge for edge in matching if _same_times(fact, edge)), None):
-            return "right", timely
+        for edge in matching:
+            if _same_times(fact, edge) or _same_times(fact, self._with_adjoining(edge, about)):
+                return "right", edge
         if matching:
             return "wrong_interval", matching[0]
         for edge in about:
             if stems(fact.subject) & self._said(edge) and _covers(fact.object, self._said(edge)):
                 return "wrong_entity", edge
         return "lost", None
+
+    def _with_adjoining(self, edge: Edge, edges: Iterable[Edge]) -> Edge:
+        """Return an edge with the times of those that say the same before and after it: a plan, and what it became."""
+        same = [other for other in edges if other.key == edge.key]
+        since, until = edge.valid_from, edge.valid_to
+        for other in sorted(same, key=lambda one: one.valid_from, reverse=True):
+            if other.valid_to is not None and other.valid_from < since <= other.valid_to + _TOLERANCE:
+                since = other.valid_from
+        for other in sorted(same, key=lambda one: one.valid_from):
+            if until is not None and other.valid_from <= until + _TOLERANCE and not _ends_by(other, until):
+                until = other.valid_to
+        return edge.model_copy(update={"valid_from": since, "valid_to": until})
 
     def _tells(self, edge: Edge, fact: KeyFact, objects: set[str]) -> bool:
         """Return whether an end of an edge is the object of a fact, or its sentence tells object and relation."""
@@ -338,8 +357,7 @@ class _Stored:
         return edge.certainty in ("stated", "plan")
 
     def _is_current(self, edge: Edge, at: datetime) -> bool:
-        ended = edge.valid_to is not None and edge.valid_to <= at
-        return edge.certainty == "stated" and edge.kind == "state" and edge.valid_from <= at and not ended
+        return edge.certainty == "stated" and edge.kind == "state" and edge.valid_from <= at and not _ends_by(edge, at)
 
     def _states(self, edge: Edge, claim: NeverClaim) -> bool:
         wanted = stems(claim.claim)
@@ -365,6 +383,10 @@ def _covers(text: str, words: set[str]) -> bool:
 
 def _relation_words(edge: Edge) -> set[str]:
     return stems(f"{edge.relation.replace('_', ' ')} {edge.fact}")
+
+
+def _ends_by(edge: Edge, moment: datetime) -> bool:
+    return edge.valid_to is not None and edge.valid_to <= moment
 
 
 def _same_times(fact: KeyFact, edge: Edge) -> bool:

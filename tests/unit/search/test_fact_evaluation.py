@@ -67,6 +67,31 @@ def test_verdict_on_a_fact(memory: GraphMemory, fact: dict[str, Any], expected: 
     assert verdict(memory, **fact) == expected
 
 
+def test_facts_that_say_the_same_one_after_the_other_are_one_interval(memory: GraphMemory) -> None:
+    months = [datetime(2025, month, 1, tzinfo=UTC) for month in (1, 4, 6, 9)]
+    moves = {"subject": "Ann Lee", "relation": "deploys_on", "object": "Kubernetes"}
+    memory.add_facts(
+        [
+            {**moves, "valid_from": months[0], "valid_to": months[1]},
+            {**moves, "valid_from": months[1], "valid_to": months[2]},
+            {**moves, "valid_from": months[3]},
+        ]
+    )
+    assert verdict(memory, **moves, valid_from="2025-01-01", valid_to="2025-05-31") == "right"
+    assert verdict(memory, **moves, valid_from="2025-09-01") == "right"
+    assert verdict(memory, **moves, valid_from="2025-01-01") == "wrong_interval"  # not from June to August
+
+
+def test_a_longer_name_with_the_subject_does_not_hide_the_sentence_that_tells_it(memory: GraphMemory) -> None:
+    memory.add_facts(
+        [
+            ("Ann Lee", "plans", "review of the May travel spending"),
+            {"subject": "Ann Lee", "relation": "spent", "object": "900", "fact": "The May travel spending was 900."},
+        ]
+    )
+    assert verdict(memory, subject="travel spending", relation="was", object="900") == "right"
+
+
 def test_claim_that_a_current_fact_states_is_counted(memory: GraphMemory) -> None:
     found = memory.admin.evaluate_facts([{"claim": "Ann owns Checkout"}, {"claim": "Ann owns Payments"}])
     assert ([claim for claim, _ in found.never_current], found.never) == (["Ann owns Checkout"], 2)
