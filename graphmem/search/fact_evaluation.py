@@ -29,6 +29,7 @@ Recall = Callable[[str, datetime | None], Sequence[str]]
 _DATE = re.compile(r"(\d{4})(?:-(\d\d))?(?:-(\d\d))?\Z")
 _TOLERANCE = timedelta(days=1, hours=14)  # a date is a day in some time zone, and an end may be its last day
 _COVERED = 0.65  # share of the words of an object that a fact contains
+_ROOT = 4  # letters that a word and one derived from it have in common at least
 _DETAIL = re.compile(r"\([^()]*\)")
 _ALIASES = frozenset("called alias aliased nickname nicknamed known named".split())
 _CLAIMED = 0.8  # share of the words of a claim that a fact contains
@@ -314,7 +315,7 @@ class _Stored:
         if {edge.source_id, edge.target_id} & objects:
             return True
         relation = stems(fact.relation.replace("_", " "))
-        related = not relation or bool(relation & _relation_words(edge)) or _covers(fact.object, self._ends(edge))
+        related = not relation or _is_related(relation, _relation_words(edge)) or _covers(fact.object, self._ends(edge))
         return related and _covers(fact.object, self._said(edge))
 
     def _ends(self, edge: Edge) -> set[str]:
@@ -383,6 +384,14 @@ def _covers(text: str, words: set[str]) -> bool:
 
 def _relation_words(edge: Edge) -> set[str]:
     return stems(f"{edge.relation.replace('_', ' ')} {edge.fact}")
+
+
+def _is_related(relation: set[str], words: set[str]) -> bool:
+    """Return whether a word of a relation is among others, or one derived from it: "failure" and "failed"."""
+    long = [word for word in words if len(word) >= _ROOT]
+    return bool(relation & words) or any(
+        len(word) >= _ROOT and (word.startswith(other) or other.startswith(word)) for word in relation for other in long
+    )
 
 
 def _ends_by(edge: Edge, moment: datetime) -> bool:

@@ -92,6 +92,14 @@ def test_a_longer_name_with_the_subject_does_not_hide_the_sentence_that_tells_it
     assert verdict(memory, subject="travel spending", relation="was", object="900") == "right"
 
 
+def test_a_relation_may_be_told_by_a_derived_word(memory: GraphMemory) -> None:
+    memory.add_facts(
+        [{"subject": "Ann Lee", "relation": "affected_by", "object": "outage", "fact": "It failed 42 minutes."}]
+    )
+    assert verdict(memory, relation="failure", object="42 minutes") == "right"
+    assert verdict(memory, relation="duration", object="42 minutes") == "wrong_entity"
+
+
 def test_claim_that_a_current_fact_states_is_counted(memory: GraphMemory) -> None:
     found = memory.admin.evaluate_facts([{"claim": "Ann owns Checkout"}, {"claim": "Ann owns Payments"}])
     assert ([claim for claim, _ in found.never_current], found.never) == (["Ann owns Checkout"], 2)
