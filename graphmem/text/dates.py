@@ -4,9 +4,10 @@ A hand-written grammar of the common forms instead of a general date parser: one
 message takes microseconds, where `dateparser.search` takes tens of milliseconds and reads "may" and "sat" as dates.
 
 Conventions: weeks begin on Monday; "last Friday" is the latest one before the day of the reference, "next Friday"
-the first one after it; "three weeks ago" is the calendar week, "three months ago" the month, "three years ago" the
-year; seasons are those of the northern hemisphere, and "this winter" is the one that goes on. 3/4/2023 is ignored
-because the order of day and month is ambiguous, and so is a date that another one counts from ("a week from Monday").
+the first one after it; "Friday the 9th" is the latest or next 9th that is a Friday; "three weeks ago" is the calendar
+week, "three months ago" the month, "three years ago" the year; seasons are those of the northern hemisphere, and "this
+winter" is the one that goes on. 3/4/2023 is ignored because the order of day and month is ambiguous, and so is a date
+that another one counts from ("a week from Monday").
 """
 
 from __future__ import annotations
@@ -80,6 +81,10 @@ _SEASON = r"(?:spring|summer|autumn|fall|winter)"
 PART = r"(?:early|late|mid)"
 """Pattern of a word before a month, year or decade that means a part of it."""
 _NTH = rf"(?:{_DAY}(?!\d)|(?=[efnst])(?:{'|'.join(_ORDINALS)})(?=\s+of\b))"
+# what may follow "on the 9th"; "on the 9th floor" isn't a day
+_AFTER_DAY = (
+    r"\s*(?:[.,;:!?)]|$)|\s+(?:and|or|but|so|at|in|to|for|with|from|until|because|if|when|i|we|he|she|it|they)\b"
+)
 
 _PATTERN = re.compile(
     rf"""(?<![\w/-])(?=[a-z\d])(?:
@@ -110,6 +115,10 @@ _PATTERN = re.compile(
   | (?=[abdefilmostu][aefinoruy])(?P<month>
       (?:(?:in|since|until|till|by|during|from|before|after|of)\s+|{PART}[\s-]\s*)
       (?P<month_m>{_MONTH})(?!,?\s+\d))
+  | (?=[fmostw])(?P<nth>(?:on\s+|)(?P<nth_w>{_WEEKDAY}),?\s+(?:the\s+|)(?P<nth_d>{_DAY})(?:st|nd|rd|th)
+      (?!\s+(?:of\b|{_MONTH})))
+  | (?=[abfostu])(?P<only>(?:on|since|until|till|by|from|before|after)\s+the\s+(?P<only_d>{_DAY})(?:st|nd|rd|th)
+      (?={_AFTER_DAY}))
   | (?=[fmostw])(?P<day>(?:on\s+|)(?P<day_w>{_FULL_WEEKDAY})|on\s+(?P<day_s>{_WEEKDAY}))
   )(?!\w|'?s\b(?:\s+\d)|-\w)""",
     re.IGNORECASE | re.VERBOSE,
@@ -125,8 +134,10 @@ _COUNTED_FROM = re.compile(
     re.IGNORECASE,
 )
 _HALF = re.compile(r"(?<!\w)half(?:\s+of)?\s+$", re.IGNORECASE)
-_ANOTHER_DAY = re.compile(
-    r",?\s{1,4}(?:(?:before\s{1,4}last|after\s{1,4}next)\b|(?:the\s{1,4})?\d\d?(?:st|nd|rd|th)\b)", re.IGNORECASE
+_ANOTHER_DAY = re.compile(  # "Friday the 9th of May", "Friday 9 May", "Friday, May 9"
+    r",?\s{1,4}(?:(?:before\s{1,4}last|after\s{1,4}next)\b|(?:the\s{1,4})?\d\d?(?:(?:st|nd|rd|th)\b|\s{1,4}(?:of\s{1,4})?"
+    rf"{_MONTH}(?!\w))|{_MONTH}\s{{1,4}}\d\d?(?!\d))",
+    re.IGNORECASE,
 )
 _LOOKED_AT = 60  # characters before a date
 _HALVES = {"hour": (30, "minute"), "week": (3, "day"), "month": (2, "week"), "year": (6, "month")}
@@ -376,6 +387,20 @@ def _relative_month(reference: datetime, step: int, unit: str) -> Interval:
     return _month(reference, year, month)
 
 
+def _day_of_month(match: re.Match[str], reference: datetime, future: bool) -> Interval | None:
+    """Return the latest or next 9th; with a weekday the latest or next one that is such a day, within a year."""
+    kind = match.lastgroup or ""
+    day = int(match[f"{kind}_d"])
+    weekday = _weekday_number(match["nth_w"]) if kind == "nth" else None
+    for months in range(13):
+        first = _month(reference, reference.year, reference.month + (months if future else -months))[0]
+        date = first + timedelta(days=day - 1)
+        fits = date >= _midnight(reference) if future else date <= reference
+        if fits and date.month == first.month and weekday in (None, date.weekday()):
+            return _day(date)
+    return None
+
+
 def _bare_weekday(match: re.Match[str], reference: datetime, future: bool) -> Interval:
     ahead = (_weekday_number(match["day_w"] or match["day_s"]) - reference.weekday()) % 7
     return _day(reference + timedelta(days=ahead if future or not ahead else ahead - 7))
@@ -448,6 +473,8 @@ _READERS: dict[str, Callable[[re.Match[str], datetime, bool], Interval | None]] 
     "half": _half,
     "month": _bare_month,
     "day": _bare_weekday,
+    "nth": _day_of_month,
+    "only": _day_of_month,
 }
 
 

@@ -204,6 +204,24 @@ def test_seasons_quarters_halves_and_short_forms(text: str, begin: str, until: s
     assert (span.begin.date().isoformat(), span.until.date().isoformat(), span.grain) == (begin, until, grain)
 
 
+@pytest.mark.parametrize(
+    ("text", "latest", "following"),
+    [
+        ("on the 3rd", "2023-05-03", "2023-06-03"),
+        ("until the 8th.", "2023-05-08", "2023-05-08"),
+        ("on the 31st and later", "2023-03-31", "2023-05-31"),
+        ("Friday the 5th", "2023-05-05", "2024-01-05"),
+        ("on Sat 6th", "2023-05-06", "2024-01-06"),
+        ("Friday the 13th", "2023-01-13", "2023-10-13"),
+        ("Friday 5 May", "2023-05-05", "2024-05-05"),
+        ("on Friday, May 5", "2023-05-05", "2024-05-05"),
+    ],
+)
+def test_day_of_a_month_that_is_not_named(text: str, latest: str, following: str) -> None:
+    assert only(text).begin.date().isoformat() == latest
+    assert only(text, future=True).begin.date().isoformat() == following
+
+
 def test_this_winter_is_the_coming_one_once_the_last_is_over() -> None:
     assert only("this winter").begin.date().isoformat() == "2023-12-01"
 
@@ -215,7 +233,9 @@ def test_this_winter_is_the_coming_one_once_the_last_is_over() -> None:
         "half a year from now",
         "the Friday before last",
         "the Monday after next",
-        "on Friday the 13th",
+        "on the 13th floor",
+        "the 13th",
+        "on Friday the 32nd",
         "a week from Monday",
         "two weeks from tomorrow",
         "three days after last Friday",
