@@ -84,6 +84,8 @@ def _towns(noun: Token, names: Names, *, sure: bool) -> Iterator[End]:
         capital = noun.pos_ == "PROPN" and noun.text[:1].isupper() and end.named
         if end.label in _PLACES:
             yield end
+        elif capital and noun.lower_ in words.STREETS:
+            yield End(end.name, "location", named=True, certainty=end.certainty, label="GPE")
         elif capital and end.label == "PERSON" and not any(c.dep_ == "case" for c in noun.children):
             yield End(end.name, "location", named=True, certainty=min(end.certainty, 0.7), label="GPE")
         elif sure and capital and end.label in ("", "ORG", "FAC", "NORP"):
@@ -166,6 +168,11 @@ def _workplaces(noun: Token, names: Names, after: Literal["at", "for", "join"]) 
             yield End(end.name, "organization", end.named, end.certainty, end.label)
 
 
+def _has_name(noun: Token) -> bool:
+    """Return whether a common noun has a name before it: "Copper Lane brewery"."""
+    return any(c.dep_ == "compound" and c.pos_ == "PROPN" for c in noun.children)
+
+
 def _job_noun(verb: Token) -> Token | None:
     return next((t for t in objects_of(verb, "dobj") if t.lower_ in words.JOBS), None)
 
@@ -220,7 +227,7 @@ def _beginning(clause: Clause, subject: End, names: Names, period: Period) -> It
                 yield from (Statement("works_at", end, explicit=True) for end in _workplaces(noun, names, "at"))
     if lemma in ("start", "begin") and not objects_of(verb, "dobj", "xcomp"):
         for word, noun in prepositions(verb):
-            if word in ("at", "with") and noun.lower_ not in words.GROUPS | words.WORKPLACES:
+            if word in ("at", "with") and (noun.lower_ not in words.GROUPS | words.WORKPLACES or _has_name(noun)):
                 for end in _workplaces(noun, names, "at" if word == "at" else "join"):
                     if not role and end.label in ("GPE", "LOC", "FAC"):
                         continue  # "we started at Paris"
@@ -257,7 +264,8 @@ def _being(clause: Clause, names: Names, period: Period) -> Iterator[Statement]:
                     after = "at" if word == "at" else "for"
                     yield from (Statement("works_at", t, explicit=True) for t in _workplaces(noun, names, after))
     long = clause.ongoing and period.days_so_far is not None and period.days_so_far > _LONG
-    left = verb.dep_ == "conj" and verb.head.lemma_ in ("leave", "quit")  # "I left Acme and I'm at Globex now"
+    before = objects_of(verb, "ccomp") + ([verb.head] if verb.dep_ == "conj" else [])
+    left = any(v.lemma_ in ("leave", "quit") for v in before)  # "I left Acme and I'm at Globex now"
     if long or left:
         for word, noun in prepositions(verb):
             if word in ("at", "with"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from graphmem.ingest.extract.spacy import words
@@ -11,6 +12,7 @@ from graphmem.ingest.extract.spacy.clauses import Clause, helpers, is_bare, not_
 from graphmem.ingest.extract.spacy.homes_and_jobs import hirings, homes, jobless, jobs, places
 from graphmem.ingest.extract.spacy.names import GUESSED_PERSON, End, Names
 from graphmem.ingest.extract.spacy.statements import Period, Statement, is_state
+from graphmem.text.dates import written
 
 if TYPE_CHECKING:
     from spacy.tokens import Token
@@ -32,7 +34,7 @@ def well_known(clause: Clause, subject: End, names: Names, period: Period) -> It
     if clause.stance:
         return
     if subject.kind == "person":
-        yield from _birth(clause, names)
+        yield from _birth(clause, names, period)
     else:
         yield from hirings(clause, subject, names)
     if not subject.role:
@@ -202,8 +204,11 @@ def _status(clause: Clause, subject: End, names: Names, *, happens: bool) -> Ite
             yield Statement("has_status", End(status, "concept", named=False), explicit=True)
 
 
-def _birth(clause: Clause, names: Names) -> Iterator[Statement]:
+def _birth(clause: Clause, names: Names, period: Period) -> Iterator[Statement]:
     if clause.verb.lower_ == "born":
+        if period.begin is not None and period.close is not None and period.close - period.begin <= timedelta(days=1):
+            day = End(written(period.begin, "day").removeprefix("on "), "concept", named=False)
+            yield Statement("born_on", day, explicit=True, timeless=True)
         raised = [v for v in clause.verb.conjuncts if v.lower_ in ("raised", "educated")]  # "born and raised in"
         for word, noun in (pair for v in (clause.verb, *raised) for pair in prepositions(v)):
             if word in ("in", "at", "near"):

@@ -43,6 +43,7 @@ _NO_SUBJECT = re.compile(
     r"\b(?!\s+(?:me|us|you|it)\b)(?=\s+\w)"
 )
 _JOINED = re.compile(r" - (it|i|we|he|she|they|that|this|there|you|my|so)(?=[ '])", re.IGNORECASE)
+_SO = re.compile(r", so (?=(?:no|i|we|he|she|they|it|that's)\b)", re.IGNORECASE)
 _NAMED = re.compile(
     r"(?<=[^.!?] )(?!I\b)[A-Z]|"
     r"^(?!(?:[WDAHIC][a-z']*|Should|Get|Got|So|Any|Or|And|Sounds?|You|Right|Really|Must)\b)[A-Z][a-z]"
@@ -122,7 +123,7 @@ def prose(text: str, participants: Iterable[str] = (), *, message: bool = True) 
     closing = re.compile(rf",\s*(?i:{called})(?=\s*[.!?]*$)")
     kept: list[str] = []
     text = _LEAD_IN.sub(_without_lead_in, _TAG.sub(".", text))
-    for part in _BETWEEN.split(_JOINED.sub(_begin, _DASH.sub(" - ", text))):
+    for part in _BETWEEN.split(_SO.sub(". ", _JOINED.sub(_begin, _DASH.sub(" - ", text)))):
         if not _SEVERAL_WORDS.search(part):
             continue
         body = closing.sub("", _without_opening(opening, " ".join(part.split())))
@@ -169,6 +170,8 @@ def mend_tags(doc: Doc, dates: Dates, reference: datetime) -> None:
         Time of the message.
     """
     for token in doc:
+        if _is_name(token):
+            token.tag_, token.pos_, token.dep_ = "NNP", "PROPN", "pobj"
         if _joins_present(token):
             token.tag_, token.pos_ = "VBP", "VERB"
         if not any(c.dep_ in SUBJECTS and c.i < token.i for c in token.children) or helpers(token):
@@ -177,6 +180,13 @@ def mend_tags(doc: Doc, dates: Dates, reference: datetime) -> None:
             token.tag_ = "VBD"
         elif token.tag_ in ("VB", "IN") and any(c.lower_ == "longer" for c in token.children):
             token.tag_, token.pos_ = "VBP", "VERB"
+
+
+def _is_name(token: Token) -> bool:
+    """Return whether a word tagged as a verb is a name: "I moved to Pickering"."""
+    after_preposition = token.dep_ in ("pobj", "pcomp") and token.i == token.head.i + 1 and token.head.dep_ == "prep"
+    lower_case = any(t.is_lower for t in token.sent[1:])
+    return after_preposition and token.tag_ == "VBG" and token.text.istitle() and lower_case
 
 
 def _joins_present(token: Token) -> bool:
