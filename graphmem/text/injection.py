@@ -426,7 +426,10 @@ _TOOLS = _any(
 )
 """Orders to use tools, in texts that aren't the user's."""
 
-_AGENT = re.compile(r"\b(?:agents?|assistants?|ai|llms?|chat ?bots?|tool|webhook|access token|user'?s?)\b")
+_AGENT = re.compile(
+    r"\b(?:agents?|assistants?|ai|llms?|chat ?bots?|tool|webhook|access token|user'?s?|your next (?:action|step)"
+    r"|continu\w{1,3} (?:with )?(?:the|your|this) task|saved (?:passwords?|logins?|credentials)|memory\.\w+)\b"
+)
 """Words beside which an order to use a tool is meant for an agent; how-to texts order their readers to run commands."""
 
 _FIRST_PERSON = re.compile(r"\b(?:i|i'm|i've|i'd|i'll|me|my|mine|we|us|our|myself)\b")

@@ -60,7 +60,7 @@ def test_poisoned_texts_of_external_sources_end_nothing_and_are_marked_wherever_
     believed = [fact for fact in memory.history("Maya Lindqvist", limit=300) if fact.target not in TRUE.values()]
     assert {fact.trust for fact in believed} == {"external"}
     missed = {fact.episode_ids[0] for fact in believed}
-    assert len(missed) <= 0.07 * len(TEXTS), "fewer are detected than the documentation says"
+    assert len(missed) <= 0.04 * len(TEXTS), "fewer are detected than the documentation says"
 
     detected = [episode_id for episode_id in poisoned if episode_id not in missed]
     of_fact = {fact.id for fact in believed}
