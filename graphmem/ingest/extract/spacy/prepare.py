@@ -43,7 +43,7 @@ _NO_SUBJECT = re.compile(
     r"\b(?!\s+(?:me|us|you|it)\b)(?=\s+\w)"
 )
 _JOINED = re.compile(r" - (it|i|we|he|she|they|that|this|there|you|my|so)(?=[ '])", re.IGNORECASE)
-_SO = re.compile(r", so (?=(?:no|i|we|he|she|they|it|that's)\b)", re.IGNORECASE)
+_SO = re.compile(r", so (no|i|we|he|she|they|it|that's)\b", re.IGNORECASE)
 _NAMED = re.compile(
     r"(?<=[^.!?] )(?!I\b)[A-Z]|"
     r"^(?!(?:[WDAHIC][a-z']*|Should|Get|Got|So|Any|Or|And|Sounds?|You|Right|Really|Must)\b)[A-Z][a-z]"
@@ -123,7 +123,7 @@ def prose(text: str, participants: Iterable[str] = (), *, message: bool = True) 
     closing = re.compile(rf",\s*(?i:{called})(?=\s*[.!?]*$)")
     kept: list[str] = []
     text = _LEAD_IN.sub(_without_lead_in, _TAG.sub(".", text))
-    for part in _BETWEEN.split(_SO.sub(". ", _JOINED.sub(_begin, _DASH.sub(" - ", text)))):
+    for part in _BETWEEN.split(_SO.sub(_begin, _JOINED.sub(_begin, _DASH.sub(" - ", text)))):
         if not _SEVERAL_WORDS.search(part):
             continue
         body = closing.sub("", _without_opening(opening, " ".join(part.split())))
