@@ -38,9 +38,10 @@ with a new other name:
 the known full name; if it could be several people, leave the fact out. Another person with the name of a known one \
 gets a name that tells them apart: if Alex is Maya's brother, her colleague Alex is "Alex (Maya's colleague)". "I" \
 and "me" are the speaker, "you" is the addressee; "we" and "us" are the speaker's organization or team where it is \
-known. The name has to tell which one it is when it is read alone: "checkout migration to EKS", not "migration". No \
-pronoun and no date. Short names such as AC or S3 are names. Amounts, states, roles and dates that are only targets \
-of facts are not listed.
+known. The name has to tell which one it is when it is read alone, by its number or key if the text has one: \
+"checkout migration to EKS", "release 2.3", "change request 118", not "migration". No pronoun, and a date only where \
+nothing else tells which one. Short names such as AC or S3 are names. Amounts, states, roles and dates that are only \
+targets of facts are not listed.
 - entity_type: {entity_types}.
 - aliases: other names of it that the text tells ("call me AC"), else []. When the text tells the real or full name of \
 somebody who is known by a description or a part of it ("Ann's baby", "Jonas"), that is the name, and the known one \
@@ -64,7 +65,10 @@ now on is stated.
 - kind: event for what happened at a time and is over (an outage, a meeting, an arrival; "in 2010 I moved to Rome" \
 of somebody whose home is elsewhere), otherwise state.
 - valid_from: when it began or will begin, or happened, as an ISO 8601 date (2025-03-14), month (2025-03), year or \
-time, resolved against the time of the episode; null if the text doesn't tell, even if it is "now".
+time, resolved against the time of the episode; null if the text doesn't tell, even if it is "now". What has taken \
+the place of something that ended began then: after "we sold the shop in May, now we run a café", the café has the \
+month of May. A role in work that starts later begins with that work. What is decided, promised or agreed holds since \
+it was, and the day that it is for is told by its sentence: "the refund comes with the May bill" has null.
 - valid_to: the LAST day, month or year on which a state holds ("until July" is 2025-07, "until 31 December" is \
 2025-12-31, "this year" is 2025), or null if no end is told. An event has null, unless it lasted several days.
 
@@ -73,7 +77,8 @@ but isn't known ("I used to work at X"); if its beginning or its end is told ("s
 facts instead, with valid_from and valid_to. Look at every number in <known> and ask: is it still so?
 - known: the number, or null for a fact that has none; then source, relation and target say what was so (otherwise \
 they are "").
-- at: the last day on which it was so, as a date, month or year; null if that isn't told.
+- at: the last day on which it was so, as a date, month or year ("we moved out last month" is that month); null if \
+that isn't told.
 - why: over (it was so and stopped), or corrected (it never was so: "sorry, I meant April", or an earlier statement \
 that was a mistake). After a correction the right fact is in facts, with the beginning that is right.
 What is replaced is ended: after "we switched from vim to neovim", the use of vim is in ended and the use of neovim \
