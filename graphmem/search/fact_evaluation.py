@@ -200,6 +200,8 @@ def compare_facts(
     for fact in facts:
         verdict, nearest = min((stored.judge(one) for one in _alternatives(fact)), key=lambda one: _ORDER.index(one[0]))
         verdicts[verdict] += 1
+        if verdict == "right" and nearest is not None:
+            stored.right.add(nearest.id)
         if verdict != "right":
             wrong.append((verdict, _shown(fact), "" if nearest is None else stored.shown(nearest)))
     claims = [line for line in lines if isinstance(line, NeverClaim)]
@@ -259,6 +261,8 @@ class _Stored:
         self._words_of_names = {i: [*map(stems, names)] for i, names in self._names.items()}
         self._words = {i: set[str]().union(*names) for i, names in self._words_of_names.items()}
         self._now = utc_now()
+        self.right: set[str] = set()
+        """Ids of the facts that are right by the key; they state no claim, whatever words they share with one."""
 
     def shown(self, edge: Edge) -> str:
         """Return an edge as text, with its times."""
@@ -364,7 +368,12 @@ class _Stored:
         wanted = stems(claim.claim)
         told = self._ends(edge) | _relation_words(edge)
         denies = bool(_DENIALS & set(edge.fact.lower().replace("'", " ").split()))
-        if denies or not wanted or not all(_is_told(word, told) for word in wanted if word[0].isdigit()):
+        if (
+            edge.id in self.right
+            or denies
+            or not wanted
+            or not all(_is_told(word, told) for word in wanted if word[0].isdigit())
+        ):
             return False  # "on 19 June" isn't "on 26 June"
         return len(wanted & told) / len(wanted) >= _CLAIMED
 

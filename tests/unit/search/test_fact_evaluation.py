@@ -105,6 +105,15 @@ def test_claim_that_a_current_fact_states_is_counted(memory: GraphMemory) -> Non
     assert ([claim for claim, _ in found.never_current], found.never) == (["Ann owns Checkout"], 2)
 
 
+def test_fact_that_is_right_by_the_key_states_no_claim(memory: GraphMemory) -> None:
+    claim = {"claim": "Ann gets a credit on the March invoice"}
+    told = "Ann gets a credit on the April invoice, as the March invoice is closed."
+    memory.add_facts([{"subject": "Ann Lee", "relation": "gets_credit_on", "object": "April invoice", "fact": told}])
+    assert len(memory.admin.evaluate_facts([claim]).never_current) == 1
+    right = {"subject": "Ann Lee", "relation": "gets credit on", "object": "April invoice"}
+    assert memory.admin.evaluate_facts([right, claim]).never_current == ()
+
+
 @pytest.mark.parametrize(("gate", "current"), [("Gate 12", 1), ("Gate 14", 0)])
 def test_claim_with_another_number_is_not_stated(memory: GraphMemory, gate: str, current: int) -> None:
     memory.add_facts([("Ann", "opens", "Gate 12 of the northern parking lot")])
