@@ -281,7 +281,7 @@ class _Stored:
         about = [edge for edge in self.edges.values() if not is_retracted(edge) and self._is_sure(edge)]
         if subjects & objects and _ALIASES & set(fact.relation.lower().replace("_", " ").split()):
             return "right", None  # the object is another name of the subject
-        has_entity = any(canonical(fact.subject) in names for names in self._names.values())
+        has_entity = bool(self._named(fact.subject))
         matching = [
             edge
             for edge in about
@@ -349,11 +349,16 @@ class _Stored:
             if edge.source_id in self._called(fact.subject) and edge.target_id in self._called(fact.object)
         )
 
+    def _named(self, name: str) -> set[str]:
+        """Return the entities with exactly this name or alias."""
+        key = canonical(name)
+        return {i for i, names in self._names.items() if key in names}
+
     def _called(self, name: str) -> set[str]:
         """Return the entities of a name; without one, those whose names have all its words, or all but its words."""
-        key, words = canonical(name), stems(name)
-        if same := {i for i, names in self._names.items() if key in names}:
+        if same := self._named(name):
             return same
+        words = stems(name)
         parts = self._words_of_names.items()
         contained = {i for i, names in parts if words and any(own and own <= words for own in names)}
         return contained | {i for i, own in self._words.items() if words and words <= own}
@@ -365,15 +370,12 @@ class _Stored:
         return edge.certainty == "stated" and edge.kind == "state" and edge.valid_from <= at and not _ends_by(edge, at)
 
     def _states(self, edge: Edge, claim: NeverClaim) -> bool:
+        if edge.id in self.right:
+            return False
         wanted = stems(claim.claim)
         told = self._ends(edge) | _relation_words(edge)
         denies = bool(_DENIALS & set(edge.fact.lower().replace("'", " ").split()))
-        if (
-            edge.id in self.right
-            or denies
-            or not wanted
-            or not all(_is_told(word, told) for word in wanted if word[0].isdigit())
-        ):
+        if denies or not wanted or not all(_is_told(word, told) for word in wanted if word[0].isdigit()):
             return False  # "on 19 June" isn't "on 26 June"
         return len(wanted & told) / len(wanted) >= _CLAIMED
 
@@ -397,9 +399,10 @@ def _relation_words(edge: Edge) -> set[str]:
 
 def _is_related(relation: set[str], words: set[str]) -> bool:
     """Return whether a word of a relation is among others, or one derived from it: "failure" and "failed"."""
-    long = [word for word in words if len(word) >= _ROOT]
-    return bool(relation & words) or any(
-        len(word) >= _ROOT and (word.startswith(other) or other.startswith(word)) for word in relation for other in long
+    return any(
+        word == other or (min(len(word), len(other)) >= _ROOT and (word.startswith(other) or other.startswith(word)))
+        for word in relation
+        for other in words
     )
 
 
