@@ -182,7 +182,7 @@ class EarlierExtraction:
             return
         self._mentions = backend.all_mentions([scope], episode_ids=episode_ids)
         stated = backend.get_edges([scope], backend.find_edges_of_episodes(scope, episode_ids))
-        self._facts = {i: edge for i, edge in stated.items() if edge.without_ends(self._ids).is_active}
+        self._facts = {i: edge for i, edge in stated.items() if not is_retracted(edge.without_ends(self._ids))}
         self._names = with_folded(backend, scope, self._facts.values())
         self._ended = find_ended(backend, scope, (*episode_ids, *self._names))
         self._versions = find_versions(backend, scope, ontology, self._ended.values())

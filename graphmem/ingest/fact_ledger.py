@@ -22,6 +22,7 @@ from graphmem.ingest.supersession import (
     superseded,
     told_at,
     with_sources,
+    without_telling,
 )
 from graphmem.models import (
     Corroboration,
@@ -311,9 +312,15 @@ class FactLedger:
 
     def narrow(self, edge_id: str, episode_ids: Collection[str]) -> None:
         """Take episodes from a known fact that they don't state any more, unless it was told again in this write."""
+        if edge_id in self._confirmed:
+            return
         edge = self._rows[edge_id]
-        if edge_id not in self._confirmed:
-            self._record([edge.changed(episode_ids=tuple(i for i in edge.episode_ids if i not in episode_ids))])
+        self._load_sources([edge])
+        sources = self._sources.get(edge_id, ())
+        removed = [source.told_at for source in sources if source.episode_id in episode_ids]
+        left = [source for source in sources if source.episode_id not in episode_ids]
+        edge = edge.changed(episode_ids=tuple(i for i in edge.episode_ids if i not in episode_ids))
+        self.change(without_telling(edge, removed, left))
 
     # Rows -------------------------------------------------------------------------------------------
 

@@ -250,6 +250,24 @@ def with_sources(edge: Edge, episode_ids: Iterable[str], name_of: Callable[[str]
     return edge.changed(episode_ids=left, fact=fact, properties=edge.properties if edge.is_inferred else {})
 
 
+def without_telling(edge: Edge, removed: Collection[datetime], left: Sequence[Source]) -> Edge:
+    """Return a fact without its tellings at the `removed` times, as the sources `left` tell it.
+
+    If it counted as told first by a removed one, it is told first by the first of the others, and begins then if its
+    beginning was assumed, or stated by a later telling than that. A beginning that the first one stated stays.
+    """
+    times, told = {source.told_at for source in left}, edge.told_at
+    if told is None or told not in removed or not times or told in times:
+        return edge
+    first = min(times)
+    if edge.kind == "event" or is_over(edge):
+        return edge.changed(told_at=max(first, told))
+    if not edge.valid_from_assumed and first > told:
+        return edge.changed(told_at=first)
+    begins = first if edge.valid_to is None or first < edge.valid_to else edge.valid_to - DAY
+    return edge.changed(told_at=first, valid_from=begins, valid_from_assumed=True)
+
+
 # Slots --------------------------------------------------------------------------------------------
 
 
