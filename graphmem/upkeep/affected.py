@@ -16,7 +16,8 @@ from datetime import datetime
 
 from graphmem.inference.premises import find_compatible, find_dependents
 from graphmem.ingest.corrections import find_ended, find_versions, with_folded
-from graphmem.ingest.supersession import Compatible, ends_from, is_over, supported
+from graphmem.ingest.fact_ledger import entity_names
+from graphmem.ingest.supersession import Compatible, ends_from, is_over, settle, supported, with_sources
 from graphmem.models import (
     Alias,
     Edge,
@@ -380,6 +381,8 @@ def find_reopened(
         The facts by id, with their validity without that statement; and the ids of what ends nothing any more.
     """
     backend, scope, ontology = request.backend, request.scope, request.ontology
+    moved = {i: edge for i, edge in request.without_tellings(kept.values()).items() if edge != kept[i]}
+    kept = {**kept, **moved}
     unstated = {i: e for i, e in {**gone, **kept}.items() if not request.episodes.keys().isdisjoint(e.episode_ids)}
     left = {i: kept.get(fact) for i, fact in with_folded(backend, scope, unstated.values()).items()}
     ended_facts = find_ended(backend, scope, request.episodes.keys() | left.keys())
@@ -387,15 +390,31 @@ def find_reopened(
     versions = {**ended_facts, **find_versions(backend, scope, ontology, (*single, *ended_facts.values()))}
     remaining = {i: edge for i, edge in versions.items() if i not in gone}
     compatible = find_compatible(backend, scope, remaining, gone)
-    there = {i: edge for i, edge in remaining.items() if not edge.is_inferred}
-    reopened = _Reopening(request, there.values(), left, compatible).run()
+    there = {**{i: edge for i, edge in remaining.items() if not edge.is_inferred}, **moved}
+    reopened = {**moved, **_Reopening(request, there.values(), left, compatible).run()}
     over = ended_by_later({**there, **reopened}.values(), ontology, request.sources, utc_now(), compatible)
     reopened.update((edge.id, edge) for edge in over)
+    reopened.update((edge.id, edge) for edge in _settled(request, moved.values(), {**there, **reopened}, compatible))
     staying = {i: edge for i, edge in gone.items() if i not in unstated}
     for edge in _restated(request, staying, reopened):
         if edge.id not in gone:
             reopened[edge.id] = edge
     return reopened, request.episodes.keys() | {i for i, edge in left.items() if edge is None}
+
+
+def _settled(
+    request: ErasureRequest, moved: Iterable[Edge], versions: Mapping[str, Edge], compatible: Compatible
+) -> Iterator[Edge]:
+    """Yield the versions that change in the slots of facts whose first telling is forgotten."""
+    single = (edge for edge in moved if request.ontology.is_single_valued(edge.relation))
+    for source_id, relation in {(edge.source_id, edge.relation) for edge in single}:
+        rows = [e for e in versions.values() if (e.source_id, e.relation) == (source_id, relation)]
+        for edge in settle(rows, request.sources(rows), now=utc_now(), compatible=compatible):
+            if edge.id in versions:
+                yield edge
+            else:  # a new row, with the sentence of another one
+                names = entity_names(request.backend, request.scope, (edge.source_id, edge.target_id))
+                yield with_sources(edge, edge.episode_ids, names.__getitem__, plain=True)
 
 
 def _restated(request: ErasureRequest, gone: Mapping[str, Edge], reopened: Mapping[str, Edge]) -> Iterator[Edge]:

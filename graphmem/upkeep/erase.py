@@ -3,16 +3,19 @@
 `graphmem.upkeep.affected` finds the rows that are removed. What remains must not quote a forgotten text:
 
 - Facts lose the forgotten episodes. If the first episode of a fact is among them, its sentence came from there: the
-  plain triple replaces it, and its properties go.
-- Entities lose summaries that may quote a forgotten text, and aliases that only such a text used.
+  plain triple replaces it, and its properties go. If they counted as told by a forgotten one first, they are told by
+  the first of the others.
+- Entities lose summaries that may quote a forgotten text, aliases that only such a text used, and its time as the
+  first or last at which they were named.
 - Communities lose their names and summaries, the merge ledger loses its copies (`scrub`), and recall traces and index
   entries are removed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from graphmem.index.copies import detail_of
 from graphmem.inference.premises import expiries_before_replacement, write_facts
@@ -34,6 +37,7 @@ from graphmem.models import (
     JobState,
     Membership,
     MembershipQuery,
+    Mention,
     Merge,
     RecallQuery,
     Removal,
@@ -44,6 +48,7 @@ from graphmem.models import (
 from graphmem.text.normalize import canonical
 from graphmem.upkeep.affected import Affected, find_affected
 from graphmem.upkeep.erasure import ErasureRequest, fact_goes, named_in
+from graphmem.upkeep.scope_rows import edges_of
 
 _PAGE = 500
 EXAMPLES = 5
@@ -115,7 +120,7 @@ def erase(request: ErasureRequest) -> Erased:
     found, plan = find_affected(request), _Plan()
     _remove_rows(request, found, plan)
     _rewrite_facts(request, found, plan)
-    _clear_summaries(request, found, plan)
+    _rewrite_entities(request, found, plan)
     _remove_aliases(request, found, plan)
     _redact_episodes(request, plan)
     _empty_communities(request, found, plan)
@@ -166,17 +171,54 @@ def _quoting(request: ErasureRequest, found: Affected) -> Iterator[Edge]:
     return (edge for edge in edges if edge.id not in found.facts.gone and quotes_erased(found, edge))
 
 
-def _clear_summaries(request: ErasureRequest, found: Affected, plan: _Plan) -> None:
-    """Clear the summaries of remaining entities that may quote erased text."""
+def _rewrite_entities(request: ErasureRequest, found: Affected, plan: _Plan) -> None:
+    """Clear the summaries of remaining entities that may quote erased text, and the times of forgotten mentions."""
     others = {**found.entities.left, **found.merges.left_relatives}
     if request.subject is not None:
         named = {entity.id: entity for entity in _named_entities(request, found)}
         plan.done.named += [entity.name for entity in named.values() if found.quotes.found_in(entity.name)]
         others.update(named)
+    seen = _with_times(request, found)
     for entity in others.values():
+        left = seen.get(entity.id, entity)
         if entity.summary and (entity.id in found.merges.relatives or found.quotes.found_in(entity.summary)):
-            plan.entities.append(entity.changed(summary=""))
+            left = left.changed(summary="")
             plan.unindex("entity", [entity.id])
+        if left != entity:
+            plan.entities.append(left)
+
+
+def _with_times(request: ErasureRequest, found: Affected) -> dict[str, Entity]:
+    """Return the remaining entities that a forgotten mention or fact was the first or last to name, by id."""
+    facts, gone = found.facts, _forgotten_times(request, found)
+    named = {
+        i: [mention.seen_at for mention in found.entities.other_mentions.get(i, ())]
+        for i, entity in found.entities.left.items()
+        if not gone.isdisjoint((entity.first_seen_at, entity.last_seen_at))
+    }
+    begins: dict[str, list[datetime]] = {i: [] for i in named}
+    for edge in edges_of(request.backend, request.scope, *named) if named else ():
+        if edge.id not in facts.gone:
+            for end in {edge.source_id, edge.target_id} & named.keys():
+                begins[end].append(facts.reopened.get(edge.id, edge).valid_from)
+    return {i: _without_times(found.entities.left[i], gone, seen, begins[i]) for i, seen in named.items()}
+
+
+def _forgotten_times(request: ErasureRequest, found: Affected) -> set[datetime]:
+    """Return when forgotten episodes occurred, and when the facts began that they stated."""
+    facts = (*found.facts.gone.values(), *found.facts.kept.values())
+    return {e.occurred_at for e in request.episodes.values()} | {edge.valid_from for edge in facts}
+
+
+def _without_times(
+    entity: Entity, gone: Set[datetime], seen: Collection[datetime], begins: Collection[datetime] = ()
+) -> Entity:
+    """Return an entity as it was seen at other times than forgotten ones, or began to be part of a fact."""
+    if not seen:
+        return entity
+    first = min((*seen, *begins)) if entity.first_seen_at in gone else entity.first_seen_at
+    last = max(seen) if entity.last_seen_at in gone else entity.last_seen_at
+    return entity.changed(first_seen_at=first, last_seen_at=max(first, last))
 
 
 def _named_entities(request: ErasureRequest, found: Affected) -> Iterator[Entity]:
@@ -361,7 +403,7 @@ def scrub(
     """
     gone = _gone(found)
     known = {merge.merged.id: merge.merged.name for merge in found.merges.ledger if merge.merged.id not in gone}
-    ledger = _Ledger(request, found, unused, _unheld_names(request, found), known)
+    ledger = _Ledger(request, found, unused, _unheld_names(request, found), known, _forgotten_times(request, found))
     removed: list[str] = []
     changed: list[Merge] = []
     for merge in found.merges.ledger:
@@ -418,6 +460,8 @@ class _Ledger:
         Removed aliases as (name, entity type), and removed names of any type.
     merged
         Names of the remaining merged entities, by id.
+    times
+        Times of what is forgotten.
     """
 
     request: ErasureRequest
@@ -425,6 +469,7 @@ class _Ledger:
     unused: Collection[tuple[str, str]]
     unheld: Collection[str]
     merged: Mapping[str, str]
+    times: Set[datetime]
 
     def scrubbed(self, merge: Merge) -> Merge:
         """Return a merge without erased data."""
@@ -449,8 +494,8 @@ class _Ledger:
         unmentioned = (len(mentions), len(shared)) != (len(merge.mentions), len(merge.shared))
         clear = unmentioned or edges != merge.edges or folded != merge.folded
         return merge.changed(
-            kept=self._without_summary(merge.kept, clear=clear),
-            merged=self._without_summary(merge.merged, clear=clear),
+            kept=self._scrubbed_row(merge.kept, self.found.entities.other_mentions.get(merge.kept_id, ()), clear=clear),
+            merged=self._scrubbed_row(merge.merged, mentions, clear=clear),
             mentions=mentions,
             edges=edges,
             folded=folded,
@@ -472,11 +517,13 @@ class _Ledger:
         edge = edge.without_ends(self.found.facts.enders)
         if not set(edge.episode_ids) & request.episodes.keys() and not quotes_erased(self.found, edge):
             return edge
+        edge = request.without_tellings([edge])[edge.id]
         known = {**entity_names(request.backend, request.scope, (edge.source_id, edge.target_id)), **names}
         return without(request, self.found, edge, lambda i: known.get(i, ""))
 
-    def _without_summary(self, row: Entity, *, clear: bool) -> Entity:
-        """Return an entity of the ledger, without its summary if that may quote erased text."""
+    def _scrubbed_row(self, row: Entity, mentions: Sequence[Mention], *, clear: bool) -> Entity:
+        """Return an entity of the ledger, with times of these mentions and no summary that may quote erased text."""
+        row = _without_times(row, self.times, [mention.seen_at for mention in mentions])
         if clear or row.id in self.found.merges.relatives or self.found.quotes.found_in(row.summary):
             return row.changed(summary="")
         return row

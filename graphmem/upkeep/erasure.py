@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from graphmem.ingest.bulk import text_of_facts
 from graphmem.ingest.fact_ledger import episode_sources
-from graphmem.ingest.supersession import Source
+from graphmem.ingest.supersession import Source, without_telling
 from graphmem.models import Edge, Entity, EntityQuery, Episode, EpisodeQuery, Mention, Scope
 from graphmem.ontology import Ontology
 from graphmem.protocols import GraphBackend
@@ -72,6 +72,12 @@ class ErasureRequest:
         """Return the episodes that still state facts, by fact, and who tells it in each."""
         left = [e.changed(episode_ids=tuple(i for i in e.episode_ids if i not in self.episodes)) for e in edges]
         return episode_sources(self.backend, self.scope, left)
+
+    def without_tellings(self, edges: Collection[Edge]) -> dict[str, Edge]:
+        """Return facts, by id, as first told by the episodes that still state them."""
+        sources = self.sources(list(edges))
+        removed = {e.id: [self.episodes[i].occurred_at for i in e.episode_ids if i in self.episodes] for e in edges}
+        return {edge.id: without_telling(edge, removed[edge.id], sources[edge.id]) for edge in edges}
 
     def texts(self, episode_ids: Collection[str]) -> Iterator[str]:
         """Yield the texts of the episodes with these ids."""

@@ -262,6 +262,6 @@ def entity_called(backend: GraphBackend, scope: Scope, name_or_id: str) -> Entit
     return next(iter(found.values()))
 
 
-def edges_of(backend: GraphBackend, scope: Scope, entity_id: str) -> list[Edge]:
-    """Return all versions of all facts that an entity is part of."""
-    return list(backend.all_edges([scope], EdgeQuery(touching=(entity_id,), versions="all")))
+def edges_of(backend: GraphBackend, scope: Scope, *entity_ids: str) -> list[Edge]:
+    """Return all versions of all facts that one of some entities is part of."""
+    return list(backend.all_edges([scope], EdgeQuery(touching=entity_ids, versions="all")))

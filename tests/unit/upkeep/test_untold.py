@@ -1,0 +1,129 @@
+"""A turn that is forgotten, or not understood any more, leaves the facts as if it had never been told."""
+
+from __future__ import annotations
+
+import io
+import random
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import pytest
+
+from graphmem import GraphMemory
+from graphmem.protocols import ExtractedEdge, ExtractedEnding, Extraction, ExtractionRequest
+
+FACTS = ("lives_in Rome", "lives_in Oslo", "lives_in Bonn", "uses vim")
+Row = tuple[str, str, str, str]
+
+
+class Turn(NamedTuple):
+    day: str
+    text: str
+
+
+class Sayings:
+    """Reads "<relation> <target>" as a fact about Maya and "over <relation>" as an end, except in `missed`."""
+
+    name, batch_size = "sayings", 1
+
+    def __init__(self) -> None:
+        self.missed: Turn | None = None
+
+    def extract(self, requests: Sequence[ExtractionRequest]) -> list[Extraction | Exception]:
+        return [self._read(request) for request in requests]
+
+    def _read(self, request: ExtractionRequest) -> Extraction:
+        if self.missed is not None and f"{request.episode.occurred_at:%Y-%m-%d}" == self.missed.day:
+            return Extraction()
+        relation, target = request.episode.text.split()
+        if relation == "over":
+            return Extraction(endings=(ExtractedEnding("Maya", target),))
+        sentence = f"Maya {relation} {target}, as told on {request.episode.occurred_at:%Y-%m-%d}"
+        return Extraction(edges=(ExtractedEdge("Maya", relation, target, fact=sentence),))
+
+
+def chat(seed: int, facts: Sequence[str], *, late: bool) -> tuple[list[Turn], int]:
+    """Return up to five turns, in order or not, and the number of one of them."""
+    chance = random.Random(seed)
+    turns = [Turn(f"2025-{month:02d}-10", chance.choice(facts)) for month in range(1, chance.randint(3, 6))]
+    if late:
+        chance.shuffle(turns)
+    return turns, chance.randrange(len(turns))
+
+
+def told(turns: Sequence[Turn], sayings: Sayings | None = None) -> tuple[GraphMemory, list[str]]:
+    """Return a memory of some turns, and their ids."""
+    memory = GraphMemory.open("memory://", extractor=sayings or Sayings(), embeddings="none", background=False)
+    ids: list[str] = []
+    for turn in turns:
+        ids.append(memory.remember(turn.text, occurred_at=turn.day, speaker="Maya").episode_id)
+        memory.flush()
+    return memory, ids
+
+
+def history(memory: GraphMemory) -> list[Row]:
+    """Return what was so, since when and until when, and when it was told first."""
+    facts = (fact for fact in memory.history("Maya") if fact.valid_from != fact.valid_to)
+    return sorted((f.target, f"{f.valid_from}"[:10], f"{f.valid_to}"[:10], f"{f.told_at}"[:10]) for f in facts)
+
+
+def exported(memory: GraphMemory) -> str:
+    lines = io.StringIO()
+    memory.admin.export(lines)
+    return lines.getvalue()
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_forgotten_turn_leaves_no_date_behind(late: bool) -> None:
+    for seed in range(60):
+        turns, number = chat(seed, FACTS, late=late)
+        others = [turn for turn in turns if turn is not turns[number]]
+        memory, ids = told(turns)
+        never, _ = told(others)
+        with memory, never:
+            memory.forget(episode=ids[number])
+            assert history(memory) == history(never), (seed, turns, number)
+            assert turns[number].day not in exported(memory), (seed, turns, number)
+
+
+def test_a_forgotten_turn_leaves_no_date_in_the_ledger_of_merges() -> None:
+    turns = [Turn("2025-01-10", "lives_in Rome"), Turn("2025-02-10", "lives_in Oslo")]
+    memory, ids = told(turns)
+    with memory:
+        memory.add_facts([("Mayo", "knows", "Zoe")])
+        memory.admin.merge("Mayo", into="Maya")
+        memory.remember("lives_in Oslo", occurred_at="2025-03-10", speaker="Maya")
+        memory.flush()
+        memory.forget(episode=ids[1])
+        assert "2025-02-10" not in exported(memory)
+        memory.admin.unmerge(memory.admin.merges()[0].id)
+        assert "2025-02-10" not in exported(memory)
+        rome, oslo = ("Rome", "2025-01-10", "2025-03-10", "2025-01-10"), ("Oslo", "2025-03-10", "None", "2025-03-10")
+        assert history(memory) == [oslo, rome]
+
+
+ENDS = (*FACTS, "over uses", "over lives_in")
+
+
+@pytest.mark.parametrize(("facts", "late"), [(FACTS, False), (FACTS, True), (ENDS, False)])
+def test_an_extraction_that_states_the_same_again_changes_nothing(facts: Sequence[str], late: bool) -> None:
+    for seed in range(30):
+        turns, _ = chat(seed, facts, late=late)
+        memory, _ = told(turns)
+        with memory:
+            before = history(memory)
+            memory.admin.backfill(again=True)
+            assert history(memory) == before, (seed, turns)
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_turn_that_states_nothing_when_it_is_extracted_again_leaves_no_date_behind(late: bool) -> None:
+    for seed in range(60):
+        turns, number = chat(seed, FACTS, late=late)
+        sayings = Sayings()
+        memory, _ = told(turns, sayings)
+        never, _ = told([turn for turn in turns if turn is not turns[number]])
+        with memory, never:
+            sayings.missed = turns[number]
+            memory.admin.backfill(again=True)
+            assert history(memory) == history(never), (seed, turns, number)
