@@ -22,7 +22,8 @@ MOST_NAMES, MOST_FACTS = 25, 30
 _PIECE, _PIECES = 500, 16  # characters searched for known names at once, and how often
 _PHRASE = 5  # words of the longest name that is looked up
 _WORDS = 48
-_EVENT_AGE = timedelta(days=30)
+_EVENT_AGE, _EVENT_AGE_SHARED = timedelta(days=30), timedelta(days=365)  # the latter if it shares a rare word
+_RARE = 4  # a word is rare that one of so many facts has
 _CANDIDATES = 300  # newest facts of the known names that the most relevant are selected from
 
 
@@ -114,8 +115,9 @@ def find_known(
     """Return what a scope holds about the speakers, the names and the words of some episodes.
 
     Names: those in the texts and of the speakers, then entities that share words with the texts; at most `MOST_NAMES`.
-    Facts: those of these names that hold when the first of the episodes occurred and were told until then, and late
-    events; those that share rare words with the texts first, then single-valued relations; at most `MOST_FACTS`.
+    Facts: those of these names that hold when the first of the episodes occurred and were told until then, and events
+    of the last month, or of the last year if they share a rare word with the texts; those that share rare words first,
+    then single-valued relations; at most `MOST_FACTS`.
     """
     told = [request.episode.searchable_text for request in requests]
     context = [turn.text for turn in requests[0].context]
@@ -191,7 +193,7 @@ def _known_facts(
     query = EdgeQuery(touching=ids, kinds=STATED_KINDS, versions="all")
     found = backend.find_edges([scope], query, limit=_CANDIDATES, newest_first=True)
     read = {request.episode.id for request in requests}  # what they ended before, if they are extracted again, holds
-    held = [edge for e in found if _holds(edge := e.without_ends(read), at)]
+    held = [edge for e in found if _holds(edge := e.without_ends(read), at, _EVENT_AGE_SHARED)]
     wanted = {word for request in requests for word in stems(request.episode.searchable_text)}
     shared = {edge.id: wanted & stems(f"{edge.relation.replace('_', ' ')} {edge.fact}") for edge in held}
     occurrences = Counter(word for some in shared.values() for word in some)
@@ -209,16 +211,18 @@ def _known_facts(
             edge.fact,
         )
 
-    return sorted(held, key=rank)[:MOST_FACTS]
+    rare = {word for word, n in occurrences.items() if n <= max(1, len(held) // _RARE)}
+    shown = (edge for edge in held if shared[edge.id] & rare or _holds(edge, at, _EVENT_AGE))
+    return sorted(shown, key=rank)[:MOST_FACTS]
 
 
-def _holds(edge: Edge, at: datetime) -> bool:
-    """Return whether a fact told until a time isn't over then, or is an event of the last weeks."""
+def _holds(edge: Edge, at: datetime, event_age: timedelta) -> bool:
+    """Return whether a fact told until a time isn't over then, or is an event that was told or over not long ago."""
     told = edge.told_at or edge.valid_from
     if told > at:
         return False
     if edge.kind == "event":
-        return at - told <= _EVENT_AGE and edge.valid_to != edge.valid_from
+        return at - max(told, edge.valid_to or told) <= event_age and edge.valid_to != edge.valid_from
     return edge.valid_to is None or (edge.valid_to > at and edge.valid_to > edge.valid_from)
 
 

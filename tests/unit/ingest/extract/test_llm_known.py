@@ -124,6 +124,26 @@ def test_what_was_told_later_is_not_known_yet(backend: GraphBackend) -> None:
     assert request.known.facts == ()
 
 
+@pytest.mark.parametrize(
+    ("text", "day", "known"),
+    [
+        ("I'm Sam Okafor.", "2024-07-20", ["Bern", "Oslo", "supper"]),  # Oslo is ahead, the supper was a month ago
+        ("I'm Sam Okafor.", "2024-09-20", ["Oslo"]),
+        ("I'm Sam Okafor. The lamps came before the supper.", "2024-09-20", ["Oslo", "supper"]),
+        ("I'm Sam Okafor. The lamps came before the supper.", "2025-12-30", []),
+    ],
+)
+def test_events_of_the_last_month_and_of_the_last_year_with_a_rare_word_are_known(
+    text: str, day: str, known: list[str]
+) -> None:
+    backend = open_backend("memory://")
+    for relation, target, on in (("attended", "supper", 6), ("visited", "Bern", 7), ("plans_to_visit", "Oslo", 12)):
+        at = datetime(2024, on, 24, tzinfo=UTC)
+        tell(backend, ExtractedEdge("Sam Okafor", relation, target, valid_from=at, kind="event"))
+    [request] = requests(backend, text, speaker="Ann Lee", occurred_at=datetime.fromisoformat(f"{day}T00:00:00Z"))
+    assert sorted(fact.target for fact in request.known.facts) == known
+
+
 def test_the_prompt_shows_numbered_facts_with_their_days(backend: GraphBackend) -> None:
     since, until = datetime(2020, 5, 1, tzinfo=UTC), datetime(2030, 5, 1, tzinfo=UTC)
     tell(
