@@ -237,6 +237,19 @@ def supported(edge: Edge, new: Edge) -> Edge:
     )
 
 
+def begun_with(edge: Edge, other: Edge) -> Edge:
+    """Return a fact as begun when it or another row of it says: the stated beginning told first, or else the first."""
+    first = min(
+        (edge, other), key=lambda e: (e.valid_from_assumed, e.valid_from if e.valid_from_assumed else told_at(e))
+    )
+    return with_begin_of(edge, first)
+
+
+def with_begin_of(edge: Edge, other: Edge) -> Edge:
+    """Return a fact with the beginning of another row."""
+    return edge.changed(**{name: getattr(other, name) for name in ("valid_from", "valid_from_assumed", "told_at")})
+
+
 def with_sources(edge: Edge, episode_ids: Iterable[str], name_of: Callable[[str], str], *, plain: bool = False) -> Edge:
     """Return a fact as stated by a subset of its episodes.
 

@@ -1,9 +1,9 @@
 """Merge of entities and its effect on the validity of facts (spec: upkeep); `graphmem.upkeep.unmerge` undoes it.
 
-After a merge, a single-valued relation of the entity has one active fact, and those that it implies: the one that began
-last ends the others that it may end by its certainty and its speakers. Of a fact that both entities have, the surer
-telling stays current. After an unmerge, only facts of the same side end a fact: one that the other side had ended
-becomes valid again, up to the next fact of its own side that may end it.
+After a merge, the facts of a single-valued relation of both entities follow each other: one ends where the next begins
+that may end it by its certainty and its speakers. A fact that both entities have begins when the first of them does, or
+stays two if another one held in between; the surer telling stays current. After an unmerge, only facts of the same side
+end a fact: one that the other side had ended becomes valid again, up to the next fact of its own side that may end it.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from graphmem.ingest.fact_ledger import Load, entity_names, episode_sources
 from graphmem.ingest.supersession import (
     Compatible,
     Sources,
+    begun_with,
     ends_from,
     hold_together,
+    is_over,
     less_sure,
     supported,
     with_sources,
 )
 from graphmem.models import (
-    STATED_KINDS,
     Alias,
     Changes,
     Corroboration,
     Edge,
-    EdgeExpiry,
     EdgeKey,
     EdgeQuery,
     Entity,
@@ -47,6 +47,7 @@ from graphmem.models import (
     Merge,
     Removal,
     Scope,
+    ended,
     is_retracted,
     utc_now,
 )
@@ -62,13 +63,13 @@ def ended_by_merge(
     load: Load,
     at: datetime,
     compatible: Compatible,
-) -> Iterator[EdgeExpiry]:
-    """Yield expiries of active facts that a later fact of the other side ends in the same single-valued relation.
+) -> Iterator[Edge]:
+    """Yield the facts that a later fact of the other side ends, or ends sooner, in the same single-valued relation.
 
     Parameters
     ----------
     edges
-        Active facts of the entity after the merge.
+        All versions of the facts of the entity after the merge.
     moved
         Ids of the facts moved from the merged entity.
     ontology
@@ -80,8 +81,8 @@ def ended_by_merge(
     compatible
         Facts that don't end each other (`graphmem.inference.premises.find_compatible`).
     """
-    for edge, later, end in _ended(edges, ontology, load, compatible, moved):
-        yield EdgeExpiry(edge.id, end, at, later.id, "replaced")
+    for edge, later, end in _ended(filter(_counts, edges), ontology, load, compatible, moved):
+        yield ended(edge, end, at, "replaced", later.id)
 
 
 def ended_by_later(
@@ -102,9 +103,9 @@ def ended_by_later(
     compatible
         Facts that don't end each other (`graphmem.inference.premises.find_compatible`).
     """
-    for edge, later, end in _ended(edges, ontology, load, compatible):
-        ended = {"expired_at": max(at, edge.recorded_at), "superseded_by": later.id, "end_reason": "replaced"}
-        yield edge.changed(valid_to=end, **ended)
+    for edge, later, end in _ended((edge for edge in edges if edge.is_active), ontology, load, compatible):
+        replaced = {"expired_at": max(at, edge.recorded_at), "superseded_by": later.id, "end_reason": "replaced"}
+        yield edge.changed(valid_to=end, **replaced)
 
 
 def _ended(
@@ -114,18 +115,19 @@ def _ended(
     compatible: Compatible,
     moved: Collection[str] | None = None,
 ) -> Iterator[tuple[Edge, Edge, datetime]]:
-    """Yield active facts of single-valued relations with the fact that ends each, and when.
+    """Yield facts of single-valued relations with the fact that ends each, or ends it sooner, and when.
 
     With `moved`, facts with these ids are ended only by other facts, and other facts only by these.
     """
-    slots = [slot for slot in _active_slots(edges, ontology) if len(slot) > 1]
+    slots = [slot for slot in _slots(edges, ontology) if len(slot) > 1]
     sources = load([edge for slot in slots for edge in slot])
     for slot in slots:
         for edge in slot:
             others = (e for e in slot if e.target_id != edge.target_id)
             if moved is not None:
                 others = (e for e in others if (e.id in moved) != (edge.id in moved))
-            if (found := successor(edge, others, sources, compatible)) is not None:
+            found = successor(edge, others, sources, compatible)
+            if found is not None and (edge.valid_to is None or found[1] < edge.valid_to):
                 yield edge, *found
 
 
@@ -153,11 +155,11 @@ def with_renamed(compatible: Compatible, old: str, new: str) -> Compatible:
     return {**{frozenset(map(renamed, pair)): until for pair, until in compatible.items()}, **compatible}
 
 
-def _active_slots(edges: Iterable[Edge], ontology: Ontology) -> Iterable[list[Edge]]:
-    """Return the active facts of each source and single-valued relation, in the order in which they began."""
+def _slots(edges: Iterable[Edge], ontology: Ontology) -> Iterable[list[Edge]]:
+    """Return the stated facts of each source and single-valued relation, in the order in which they began."""
     slots: defaultdict[tuple[str, str], list[Edge]] = defaultdict(list)
     for edge in edges:
-        if edge.is_active and not edge.is_inferred and ontology.is_single_valued(edge.relation):
+        if not edge.is_inferred and ontology.is_single_valued(edge.relation):
             slots[edge.source_id, edge.relation].append(edge)
     for slot in slots.values():
         slot.sort(key=lambda edge: edge.valid_from)
@@ -268,8 +270,8 @@ def merge_entities(
     ended or retracted: they move, too. A fact that the kept entity already has is folded into that fact, which gets the
     higher confidence and all episodes. If one is surer than the other, it stays current
     (`graphmem.ingest.supersession.less_sure`): the other one ends when it begins, or confirms it. A fact between the
-    two entities is dropped. In a single-valued relation, the fact that began last ends the others that it may end by
-    `graphmem.ingest.supersession.ends_from`. Names and mentions move. Each merge gets a row in the ledger.
+    two entities is dropped. In a single-valued relation, a fact ends where the next one of the other entity begins that
+    may end it by `graphmem.ingest.supersession.ends_from`. Names and mentions move. The ledger gets a row for each.
 
     Parameters
     ----------
@@ -310,7 +312,7 @@ def _merge(backend: GraphBackend, scope: Scope, gone_id: str, kept_id: str, onto
     inferred = EdgeQuery(source_ids=(gone_id, kept_id), kinds=("inferred",), versions="all")
     known = {edge.id: edge for edge in backend.all_edges([scope], inferred)}
     compatible = with_renamed(find_compatible(backend, scope, known), gone_id, kept_id)
-    moved, folded, edges = _edges(backend, scope, gone_id, kept_id, at)
+    moved, folded, edges = _edges(backend, scope, gone_id, kept_id, at, ontology, compatible)
     aliases, added = _aliases(backend, scope, gone, kept)
     mentions = backend.all_mentions([scope], entity_ids=[gone_id])
     episodes = [mention.episode_id for mention in mentions]
@@ -346,11 +348,34 @@ def _merge(backend: GraphBackend, scope: Scope, gone_id: str, kept_id: str, onto
             removals=(Removal("entity", gone_id),),
         ),
     )
-    active = backend.all_edges([scope], EdgeQuery(source_ids=(kept_id,), versions="active"))
+    there = {edge.id: edge for edge in edges_of(backend, scope, kept_id) if not edge.is_inferred}
+    changed = {edge.id: edge for edge in _begun(there, folded, ontology)}
     load = partial(episode_sources, backend, scope)
-    expiries = ended_by_merge(active, {edge.id for edge in moved}, ontology, load, merge.at, compatible)
-    write_facts(backend, scope, Changes(expiries=tuple(expiries)))
+    now_there = {**there, **changed}.values()
+    over = ended_by_merge(now_there, {edge.id for edge in moved}, ontology, load, merge.at, compatible)
+    changed.update((edge.id, edge) for edge in over)
+    write_facts(backend, scope, Changes(edges=tuple(changed.values())), there)
     return merge
+
+
+def _begun(there: Mapping[str, Edge], folded: Iterable[FoldedEdge], ontology: Ontology) -> Iterator[Edge]:
+    """Yield the facts that began when the facts folded into them say, unless another one of the slot held then."""
+    slots: defaultdict[tuple[str, str], list[Edge]] = defaultdict(list)
+    for edge in there.values():
+        slots[_slot(edge)].append(edge)
+    for fold in folded:
+        into = there.get(fold.into.id) if fold.into is not None else None
+        if into is None or into.certainty != fold.edge.certainty:
+            continue
+        begun = begun_with(into, fold.edge)
+        slot = slots[_slot(into)] if begun != into else []
+        rivals = (e for e in slot if ontology.is_single_valued(into.relation) or e.key == into.key)
+        if begun != into and not any(_holds_between(edge, begun.valid_from, into.valid_from) for edge in rivals):
+            yield begun
+
+
+def _holds_between(edge: Edge, begin: datetime, end: datetime) -> bool:
+    return not is_retracted(edge) and edge.valid_from < end and (edge.valid_to is None or edge.valid_to > begin)
 
 
 def repointed(edge: Edge, old: str, new: str) -> Edge:
@@ -362,11 +387,11 @@ def repointed(edge: Edge, old: str, new: str) -> Edge:
 
 
 def _edges(
-    backend: GraphBackend, scope: Scope, gone: str, kept: str, at: datetime
+    backend: GraphBackend, scope: Scope, gone: str, kept: str, at: datetime, ontology: Ontology, compatible: Compatible
 ) -> tuple[list[Edge], list[FoldedEdge], list[Edge]]:
     """Return the facts that move and those that are folded, as they are, and the rows to write, ended ones first."""
-    stated = EdgeQuery(touching=(kept,), kinds=STATED_KINDS, versions="active")
-    held = {edge.key: edge for edge in backend.all_edges([scope], stated)}
+    versions = [edge for edge in edges_of(backend, scope, kept) if not edge.is_inferred]
+    held = {edge.key: edge for edge in versions if edge.is_active}
     moved: list[Edge] = []
     folded: list[FoldedEdge] = []
     rows: list[Edge] = []
@@ -375,11 +400,17 @@ def _edges(
     twins = {edge.id: (there, held[there.key]) for edge, there in own if edge.is_active and there.key in held}
     unlike = [edge for pair in twins.values() if pair[0].certainty != pair[1].certainty for edge in pair]
     sources = episode_sources(backend, scope, unlike)
+    versions += (there for _, there in own)
+    parted = _parted(twins, versions, ontology, partial(episode_sources, backend, scope), compatible, at)
     for edge, there in own:
         twin = twins.get(edge.id)
         less = None if twin is None else less_sure(*twin, sources, now=at)
         if there.source_id == there.target_id:
             folded.append(FoldedEdge(edge=edge))
+        elif edge.id in parted:
+            moved.append(edge)
+            earlier = parted[edge.id]
+            rows += [earlier] if earlier.id == edge.id else [earlier, there]
         elif twin is not None and (less is None or (less.id == edge.id and is_retracted(less))):
             folded.append(FoldedEdge(edge=edge, into=twin[1]))
         else:
@@ -395,6 +426,40 @@ def _edges(
     folded += (FoldedEdge(edge=edge) for edge in rejected.dropped)
     rows += rejected.rows
     return moved, folded, sorted(rows, key=lambda edge: edge.is_active)
+
+
+def _parted(
+    twins: Mapping[str, tuple[Edge, Edge]],
+    versions: Sequence[Edge],
+    ontology: Ontology,
+    load: Load,
+    compatible: Compatible,
+    at: datetime,
+) -> dict[str, Edge]:
+    """Return the facts that both entities have and between whose beginnings another one held, with its end.
+
+    They stay two: the earlier one of each pair, by the id of the merged entity's, ends when the other one begins.
+    """
+    slots = {slot for edge, _ in twins.values() if ontology.is_single_valued((slot := _slot(edge))[1])}
+    beside = [edge for edge in versions if _slot(edge) in slots and _counts(edge)]
+    sources = load(beside)
+    parted: dict[str, Edge] = {}
+    for i, pair in twins.items():
+        earlier, later = sorted(pair, key=lambda edge: edge.valid_from)
+        rivals = (edge for edge in beside if _slot(edge) == _slot(earlier) and edge.key != earlier.key)
+        found = successor(earlier, rivals, sources, compatible)
+        if earlier.certainty == later.certainty and found is not None and found[1] <= later.valid_from:
+            parted[i] = ended(earlier, found[1], at, "replaced", found[0].id)
+    return parted
+
+
+def _slot(edge: Edge) -> tuple[str, str]:
+    return (edge.source_id, edge.relation)
+
+
+def _counts(edge: Edge) -> bool:
+    """Return whether a version takes part in the order of its slot: it is a state that held when it was told."""
+    return edge.kind == "state" and not is_retracted(edge) and not is_over(edge)
 
 
 def _rejected(

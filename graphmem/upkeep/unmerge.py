@@ -13,7 +13,7 @@ from datetime import datetime
 from graphmem.errors import InvalidInput, NotFound
 from graphmem.inference.premises import expiries_before_replacement, find_compatible, reason_by_hand, write_facts
 from graphmem.ingest.fact_ledger import episode_sources
-from graphmem.ingest.supersession import Compatible, Source, with_sources
+from graphmem.ingest.supersession import Compatible, Source, begun_with, with_begin_of, with_sources
 from graphmem.models import (
     Certainty,
     Changes,
@@ -364,15 +364,19 @@ class _Unmerge:
         brought = set(former.episode_ids) - set(before.episode_ids)
         folded_confidence, own_confidence = max(before.confidence, former.confidence), before.confidence
 
+        united, own = begun_with(before, former), before  # the beginnings with and without the folded fact
+
         def without(edge: Edge) -> Edge:
             confidence = own_confidence if edge.confidence == folded_confidence else edge.confidence
             left = _without(edge.episode_ids, (*brought, *said))
+            edge = with_begin_of(edge, own) if with_begin_of(edge, united) == edge else edge
             return with_sources(edge.changed(confidence=confidence), left, self._name_of)
 
         for other in self._later:
             for folded in other.folded:
                 if folded.into is not None and folded.into.id == into.id:
                     target = self._targets[other.id, folded.edge.id] = without(folded.into)
+                    united, own = begun_with(united, folded.edge), begun_with(own, folded.edge)
                     folded_confidence = max(folded.into.confidence, folded.edge.confidence)
                     own_confidence = max(target.confidence, folded.edge.confidence)
                     brought -= set(folded.edge.episode_ids)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from itertools import permutations
+from datetime import UTC, datetime
+from itertools import combinations, permutations
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ from graphmem.testing.rows import (
 from graphmem.upkeep.merge import merge_entities
 from graphmem.upkeep.unmerge import unmerge
 
+END = datetime.max.replace(tzinfo=UTC)
 SEEDS = [*range(10), *(pytest.param(seed, marks=pytest.mark.full) for seed in range(10, 25))]
 
 
@@ -466,13 +468,66 @@ def ends(store: GraphBackend) -> dict[int, tuple[int, object]]:
     return {int(e.id[:8], 16): (int(e.source_id[:8], 16), e.valid_to) for e in contents(store, home()).edges}
 
 
+def test_past_and_current_facts_of_both_entities_follow_each_other(store: GraphBackend) -> None:
+    past = employed(2, 2, 11, 2, valid_to=day(4), expired_at=day(4), superseded_by=edge_id(3))
+    put_graph(store, employed(1, 1, 10, 0), past, employed(3, 2, 12, 4))
+    before = contents(store, home())
+    [merge] = merge_entities(store, home(), ["Entity 2"], "Entity 1")
+    assert ends(store) == {1: (1, day(2)), 2: (1, day(4)), 3: (1, None)}
+    unmerge(store, home(), merge.id)
+    assert rows(contents(store, home())) == rows(before)
+
+
+def test_a_fact_of_both_entities_begins_when_the_first_of_them_does(store: GraphBackend) -> None:
+    put_graph(store, *(employed(n, n, 10, since, valid_from_assumed=True) for n, since in ((1, 3), (2, 1), (3, 2))))
+    before = contents(store, home())
+    made = merge_entities(store, home(), ["Entity 2", "Entity 3"], "Entity 1")
+    assert [(row.valid_from, row.valid_to) for row in contents(store, home()).edges] == [(day(1), None)]
+    undo_in_any_order(store, made, random.Random(1))
+    assert rows(contents(store, home())) == rows(before)
+
+
+@pytest.mark.parametrize("kept", [1, 2])
+def test_a_fact_of_both_entities_stays_two_if_another_one_held_in_between(store: GraphBackend, kept: int) -> None:
+    past = employed(2, 2, 11, 2, valid_to=day(4), expired_at=day(4), superseded_by=edge_id(3))
+    put_graph(store, employed(1, 1, 10, 0), past, employed(3, 2, 10, 4))
+    before = contents(store, home())
+    [merge] = merge_entities(store, home(), [f"Entity {3 - kept}"], f"Entity {kept}")
+    assert ends(store) == {1: (kept, day(2)), 2: (kept, day(4)), 3: (kept, None)}
+    unmerge(store, home(), merge.id)
+    assert rows(contents(store, home())) == rows(before)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_merged_facts_of_a_single_valued_relation_never_hold_together(seed: int) -> None:
+    chance = random.Random(seed)
+    with GraphMemory.open("memory://", extractor="none", embeddings="none", background=False) as memory:
+        for who in ("Maya", "Mia"):
+            for month in sorted(chance.sample(range(1, 13), chance.randint(1, 4))):
+                place = chance.choice(["Rome", "Oslo", "Bonn"])
+                memory.add_facts(
+                    [(who, "lives_in", place)], occurred_at=f"2025-{month:02d}-{chance.randint(1, 28):02d}"
+                )
+        before = [memory.history(who) for who in ("Maya", "Mia")]
+        [merge] = memory.admin.merge("Mia", into="Maya")
+        homes = sorted((f for f in memory.history("Maya") if f.valid_from != f.valid_to), key=lambda f: f.valid_from)
+        assert all(
+            one.target == other.target
+            or one.valid_from == other.valid_from
+            or (one.valid_to or END) <= other.valid_from
+            for one, other in combinations(homes, 2)
+        )
+        memory.admin.unmerge(merge.id)
+        assert [memory.history(who) for who in ("Maya", "Mia")] == before
+
+
 def test_the_employer_that_came_last_ends_the_others(store: GraphBackend) -> None:
     put_graph(
         store, employed(1, 1, 10, 0), employed(2, 2, 11, 5), employed(3, 3, 12, 2), edge(4, 2, 13), edge(5, 1, 14)
     )
     before = contents(store, home())
     made = merge_entities(store, home(), ["Entity 2", "Entity 3"], "Entity 1")
-    assert ends(store) == {1: (1, day(5)), 2: (1, None), 3: (1, day(5)), 4: (1, None), 5: (1, None)}
+    assert ends(store) == {1: (1, day(2)), 2: (1, None), 3: (1, day(5)), 4: (1, None), 5: (1, None)}
     for merge in made:
         unmerge(store, home(), merge.id)
     assert rows(contents(store, home())) == rows(before)
