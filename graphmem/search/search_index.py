@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from graphmem.errors import EmbeddingFailed, IndexMismatch, InvalidInput
 from graphmem.index.copies import MEMORY, Copies, detail_of, dimension_of, halves, unpacked, unpacked_pieces
@@ -279,22 +281,30 @@ class SearchIndex:
         return listed
 
     def _with_earlier(self, scope: Scope, ids: Sequence[str]) -> list[tuple[Episode, Episode | None]]:
-        """Return episodes, each message with the previous one of its session."""
+        """Return episodes, each message with the episode before it in its session, if that is a message."""
         found = self._backend.get_episodes([scope], ids)
         episodes = [found[i] for i in sorted(found)]
-        last: dict[str, Episode] = {}
-        pairs: list[tuple[Episode, Episode | None]] = []
+        sessions: defaultdict[str, list[Episode]] = defaultdict(list)
         for episode in episodes:
-            earlier = None
             if (session := _talk_of(episode)) is not None:
-                earlier = last.get(session) or self._before(scope, episode)
-                last[session] = episode
-            pairs.append((episode, earlier))
-        return pairs
+                sessions[session].append(episode)
+        earlier: dict[str, Episode | None] = {}
+        for group in sessions.values():
+            # contains all of the group, unless others lie between
+            run = [group[-1], *self._before(scope, group[-1], len(group))]
+            before = {later.id: one for later, one in pairwise(run)}
+            begins_with = run[-1].id if len(run) <= len(group) else None
+            for episode in group:
+                one = before.get(episode.id)
+                if one is None and episode.id != begins_with:
+                    one = next(iter(self._before(scope, episode, 1)), None)
+                earlier[episode.id] = one if one is not None and _talk_of(one) is not None else None
+        return [(episode, earlier.get(episode.id)) for episode in episodes]
 
-    def _before(self, scope: Scope, episode: Episode) -> Episode | None:
+    def _before(self, scope: Scope, episode: Episode, limit: int) -> Sequence[Episode]:
+        """Return the last episodes of its session before an episode, newest first."""
         query = EpisodeQuery(session_id=episode.session_id, before=episode.id)
-        return next(iter(self._backend.find_episodes([scope], query, limit=1, newest_first=True)), None)
+        return self._backend.find_episodes([scope], query, limit=limit, newest_first=True)
 
     def reset_cursor(self, scope: Scope) -> None:
         """Reset the cursors of a scope, so that rows with old ids are checked again."""

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Iterator, Sequence
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
+from typing import Any
 
 import pytest
 import uuid_utils
 
 from graphmem.index.encoder import EpisodeEncoder
-from graphmem.models import Episode, EpisodeQuery, IndexCursor, IndexKind, IndexStatus, Scope
+from graphmem.models import (
+    Changes,
+    Episode,
+    EpisodeQuery,
+    EpisodeSource,
+    IndexCursor,
+    IndexEntry,
+    IndexKind,
+    IndexStatus,
+    Removal,
+    Scope,
+)
 from graphmem.protocols import GraphBackend
 from graphmem.registry import open_backend
 from graphmem.search import search_index as module
@@ -18,6 +31,7 @@ from graphmem.search.search_index import SearchIndex
 from graphmem.text.names import PlainPhrases
 
 HOME, ELSEWHERE = Scope("home"), Scope("elsewhere")
+SOURCES: tuple[EpisodeSource, ...] = ("message", "message", "message", "document")
 
 
 class Clock:
@@ -149,3 +163,43 @@ def test_a_backlog_is_scanned_once_and_rows_committed_meanwhile_are_indexed(
     assert index.index_waiting(HOME)
     assert scans == ["", ids[1], ids[3], ids[5], ""]  # the last one finds the late row
     assert find(HOME, "episode") == []
+
+
+class PairsEncoder(EpisodeEncoder):
+    """Encoder that keeps which episode it was given before each one."""
+
+    def __init__(self) -> None:
+        super().__init__(None, PlainPhrases())
+        self.pairs: dict[str, str | None] = {}
+
+    def episodes(
+        self, episodes: Sequence[tuple[Episode, Episode | None]], listed: Any = MappingProxyType({})
+    ) -> list[IndexEntry]:
+        self.pairs.update((episode.id, earlier and earlier.id) for episode, earlier in episodes)
+        return super().episodes(episodes, listed)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_message_is_encoded_with_the_one_before_it_whatever_else_is_indexed(store: GraphBackend, seed: int) -> None:
+    chance = random.Random(seed)
+    turns = [
+        Episode(scope=HOME, text=f"turn {n}", session_id=chance.choice("ab"), source=chance.choice(SOURCES))
+        for n in range(150)
+    ]
+    for turn in turns:
+        store.add_episodes(HOME, [turn])
+    before: dict[str, str | None] = {}
+    for turn in turns:
+        last = next((t for t in reversed(turns[: turns.index(turn)]) if t.session_id == turn.session_id), None)
+        follows = turn.source == "message" and last is not None and last.source == "message"
+        before[turn.id] = last.id if follows and last is not None else None
+    encoder = PairsEncoder()
+    index = SearchIndex(store, encoder)
+    assert index.index_waiting(HOME)
+    assert encoder.pairs == before
+    again = chance.sample(turns, 40)
+    store.write(HOME, Changes(removals=tuple(Removal("index", turn.id, "episode") for turn in again)))
+    encoder.pairs.clear()
+    index.reset_cursor(HOME)
+    assert index.index_waiting(HOME)
+    assert encoder.pairs == {turn.id: before[turn.id] for turn in again}
