@@ -178,7 +178,7 @@ def _rewrite_entities(request: ErasureRequest, found: Affected, plan: _Plan) -> 
         named = {entity.id: entity for entity in _named_entities(request, found)}
         plan.done.named += [entity.name for entity in named.values() if found.quotes.found_in(entity.name)]
         others.update(named)
-    seen = _with_times(request, found)
+    seen = _with_remaining_times(request, found)
     for entity in others.values():
         left = seen.get(entity.id, entity)
         if entity.summary and (entity.id in found.merges.relatives or found.quotes.found_in(entity.summary)):
@@ -188,8 +188,8 @@ def _rewrite_entities(request: ErasureRequest, found: Affected, plan: _Plan) -> 
             plan.entities.append(left)
 
 
-def _with_times(request: ErasureRequest, found: Affected) -> dict[str, Entity]:
-    """Return the remaining entities that a forgotten mention or fact was the first or last to name, by id."""
+def _with_remaining_times(request: ErasureRequest, found: Affected) -> dict[str, Entity]:
+    """Return the entities that a forgotten mention or fact was the first or last to name, with other times, by id."""
     facts, gone = found.facts, _forgotten_times(request, found)
     named = {
         i: [mention.seen_at for mention in found.entities.other_mentions.get(i, ())]
