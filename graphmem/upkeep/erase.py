@@ -480,11 +480,11 @@ class _Ledger:
         alone = [f.edge.changed(id=f.into.id) for f in merge.folded if f.into is not None and self._goes(f.into)]
         gone = {e.id for e in (*merge.edges, *(f.edge for f in merge.folded)) if self._goes(e)}
         left = (e for e in (*merge.edges, *alone) if not self._goes(e) and gone.isdisjoint(e.premises))
-        edges = tuple(self._rewritten(edge, names) for edge in left)
+        edges = tuple(self._rewritten(edge, names, gone) for edge in left)
         folded = tuple(
             pair.changed(
-                edge=self._rewritten(pair.edge, names),
-                into=None if pair.into is None else self._rewritten(pair.into, names),
+                edge=self._rewritten(pair.edge, names, gone),
+                into=None if pair.into is None else self._rewritten(pair.into, names, gone),
             )
             for pair in merge.folded
             if not self._goes(pair.edge)
@@ -511,10 +511,17 @@ class _Ledger:
         unused = self.unused
         return tuple(a for a in aliases if a.alias not in self.unheld and (a.alias, a.entity_type) not in unused)
 
-    def _rewritten(self, edge: Edge, names: Mapping[str, str]) -> Edge:
-        """Return a fact without forgotten episodes and ends, and without a sentence that quotes erased text."""
+    def _rewritten(self, edge: Edge, names: Mapping[str, str], gone: Set[str]) -> Edge:
+        """Return a fact without forgotten episodes and ends, and without a sentence that quotes erased text.
+
+        `gone` are the facts of the merge that go.
+        """
         request = self.request
-        edge = edge.without_ends(self.found.facts.enders)
+        facts = self.found.facts
+        edge = edge.without_ends(facts.enders | gone)
+        by, begins = facts.kept.get(edge.superseded_by or ""), facts.reopened.get(edge.superseded_by or "")
+        if by is not None and begins is not None and edge.valid_to == by.valid_from:  # it ends when that one begins
+            edge = edge.changed(valid_to=max(edge.valid_from, begins.valid_from))
         if not set(edge.episode_ids) & request.episodes.keys() and not quotes_erased(self.found, edge):
             return edge
         edge = request.without_tellings([edge])[edge.id]
