@@ -366,7 +366,7 @@ _END = ("valid_to", "expired_at", "superseded_by", "end_reason", "prior_valid_to
 def find_reopened(
     request: ErasureRequest, gone: Mapping[str, Edge], kept: Mapping[str, Edge]
 ) -> tuple[dict[str, Edge], Set[str]]:
-    """Find the facts that ended only because of a forgotten statement.
+    """Find the facts that ended only because of a forgotten statement, or counted as told by it first.
 
     Parameters
     ----------

@@ -192,9 +192,9 @@ def _with_remaining_times(request: ErasureRequest, found: Affected) -> dict[str,
     """Return the entities that a forgotten mention or fact was the first or last to name, with other times, by id."""
     facts, gone = found.facts, _forgotten_times(request, found)
     named = {
-        i: [mention.seen_at for mention in found.entities.other_mentions.get(i, ())]
-        for i, entity in found.entities.left.items()
-        if not gone.isdisjoint((entity.first_seen_at, entity.last_seen_at))
+        i: [mention.seen_at for mention in mentions]
+        for i, mentions in found.entities.other_mentions.items()
+        if (row := found.entities.left.get(i)) and not gone.isdisjoint((row.first_seen_at, row.last_seen_at))
     }
     begins: dict[str, list[datetime]] = {i: [] for i in named}
     for edge in edges_of(request.backend, request.scope, *named) if named else ():
@@ -519,9 +519,12 @@ class _Ledger:
         request = self.request
         facts = self.found.facts
         edge = edge.without_ends(facts.enders | gone)
-        by, begins = facts.kept.get(edge.superseded_by or ""), facts.reopened.get(edge.superseded_by or "")
-        if by is not None and begins is not None and edge.valid_to == by.valid_from:  # it ends when that one begins
-            edge = edge.changed(valid_to=max(edge.valid_from, begins.valid_from))
+        by = edge.superseded_by or ""
+        before, now = facts.kept.get(by), facts.reopened.get(by)
+        if (
+            before is not None and now is not None and edge.valid_to == before.valid_from
+        ):  # it ends when that one begins
+            edge = edge.changed(valid_to=max(edge.valid_from, now.valid_from))
         if not set(edge.episode_ids) & request.episodes.keys() and not quotes_erased(self.found, edge):
             return edge
         edge = request.without_tellings([edge])[edge.id]

@@ -95,8 +95,8 @@ class AffectedFacts:
     kept
         Facts of the forgotten episodes that other episodes state as well.
     reopened
-        Facts that ended only because of a forgotten statement, with their validity without it; or whose end other
-        episodes state from now on.
+        Facts that ended only because of a forgotten statement, or counted as told by it first, with their validity
+        without it; or whose end other episodes state from now on.
     enders
         Ids of the episodes and facts that end nothing any more.
     """
