@@ -22,8 +22,9 @@ MOST_NAMES, MOST_FACTS = 25, 30
 _PIECE, _PIECES = 500, 16  # characters searched for known names at once, and how often
 _PHRASE = 5  # words of the longest name that is looked up
 _WORDS = 48
-_EVENT_AGE, _EVENT_AGE_SHARED = timedelta(days=30), timedelta(days=365)  # the latter if it shares a rare word
-_RARE = 4  # a word is rare that one of so many facts has
+_EVENT_AGE = timedelta(days=30)  # longest time for which a past event is shown
+_EVENT_AGE_SHARED = timedelta(days=365)  # the same for an event that shares a rare word with the texts
+_RARE_SHARE = 0.25  # a word is rare if at most this share of the facts contain it
 _CANDIDATES = 300  # newest facts of the known names that the most relevant are selected from
 
 
@@ -115,9 +116,9 @@ def find_known(
     """Return what a scope holds about the speakers, the names and the words of some episodes.
 
     Names: those in the texts and of the speakers, then entities that share words with the texts; at most `MOST_NAMES`.
-    Facts: those of these names that hold when the first of the episodes occurred and were told until then, and events
-    of the last month, or of the last year if they share a rare word with the texts; those that share rare words first,
-    then single-valued relations; at most `MOST_FACTS`.
+    Facts: those of these names that hold when the first of the episodes occurred and were told until then; events
+    to come, of the last month, or of the last year if they share a rare word with the texts. Those that share rare
+    words come first, then single-valued relations; at most `MOST_FACTS`.
     """
     told = [request.episode.searchable_text for request in requests]
     context = [turn.text for turn in requests[0].context]
@@ -211,7 +212,7 @@ def _known_facts(
             edge.fact,
         )
 
-    rare = {word for word, n in occurrences.items() if n <= max(1, len(held) // _RARE)}
+    rare = {word for word, n in occurrences.items() if n <= max(1, len(held) * _RARE_SHARE)}
     shown = (edge for edge in held if shared[edge.id] & rare or _holds(edge, at, _EVENT_AGE))
     return sorted(shown, key=rank)[:MOST_FACTS]
 
