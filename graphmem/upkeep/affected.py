@@ -406,10 +406,15 @@ def _settled(
     request: ErasureRequest, moved: Iterable[Edge], versions: Mapping[str, Edge], compatible: Compatible
 ) -> Iterator[Edge]:
     """Yield the versions that change in the slots of facts whose first telling is forgotten."""
-    single = (edge for edge in moved if request.ontology.is_single_valued(edge.relation))
-    for source_id, relation in {(edge.source_id, edge.relation) for edge in single}:
-        rows = [e for e in versions.values() if (e.source_id, e.relation) == (source_id, relation)]
-        for edge in settle(rows, request.sources(rows), now=utc_now(), compatible=compatible):
+    slots: dict[tuple[str, str], list[Edge]] = {
+        (e.source_id, e.relation): [] for e in moved if request.ontology.is_single_valued(e.relation)
+    }
+    beside = [edge for edge in versions.values() if (edge.source_id, edge.relation) in slots]
+    for edge in beside:
+        slots[edge.source_id, edge.relation].append(edge)
+    sources = request.sources(beside)
+    for rows in slots.values():
+        for edge in settle(rows, sources, now=utc_now(), compatible=compatible):
             if edge.id in versions:
                 yield edge
             else:  # a new row, with the sentence of another one

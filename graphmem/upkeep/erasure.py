@@ -75,9 +75,9 @@ class ErasureRequest:
 
     def without_tellings(self, edges: Collection[Edge]) -> dict[str, Edge]:
         """Return facts, by id, as first told by the episodes that still state them."""
-        sources = self.sources(list(edges))
-        removed = {e.id: [self.episodes[i].occurred_at for i in e.episode_ids if i in self.episodes] for e in edges}
-        return {edge.id: without_telling(edge, removed[edge.id], sources[edge.id]) for edge in edges}
+        removed = {e.id: {self.episodes[i].occurred_at for i in e.episode_ids if i in self.episodes} for e in edges}
+        sources = self.sources([edge for edge in edges if edge.told_at in removed[edge.id]])
+        return {edge.id: without_telling(edge, removed[edge.id], sources.get(edge.id, ())) for edge in edges}
 
     def texts(self, episode_ids: Collection[str]) -> Iterator[str]:
         """Yield the texts of the episodes with these ids."""

@@ -104,8 +104,7 @@ def ended_by_later(
         Facts that don't end each other (`graphmem.inference.premises.find_compatible`).
     """
     for edge, later, end in _ended((edge for edge in edges if edge.is_active), ontology, load, compatible):
-        replaced = {"expired_at": max(at, edge.recorded_at), "superseded_by": later.id, "end_reason": "replaced"}
-        yield edge.changed(valid_to=end, **replaced)
+        yield ended(edge, end, max(at, edge.recorded_at), "replaced", later.id)
 
 
 def _ended(
@@ -160,7 +159,7 @@ def _slots(edges: Iterable[Edge], ontology: Ontology) -> Iterable[list[Edge]]:
     slots: defaultdict[tuple[str, str], list[Edge]] = defaultdict(list)
     for edge in edges:
         if not edge.is_inferred and ontology.is_single_valued(edge.relation):
-            slots[edge.source_id, edge.relation].append(edge)
+            slots[_slot(edge)].append(edge)
     for slot in slots.values():
         slot.sort(key=lambda edge: edge.valid_from)
     return slots.values()
@@ -368,9 +367,11 @@ def _begun(there: Mapping[str, Edge], folded: Iterable[FoldedEdge], ontology: On
         if into is None or into.certainty != fold.edge.certainty:
             continue
         begun = begun_with(into, fold.edge)
-        slot = slots[_slot(into)] if begun != into else []
-        rivals = (e for e in slot if ontology.is_single_valued(into.relation) or e.key == into.key)
-        if begun != into and not any(_holds_between(edge, begun.valid_from, into.valid_from) for edge in rivals):
+        if begun == into:
+            continue
+        single = ontology.is_single_valued(into.relation)
+        rivals = (edge for edge in slots[_slot(into)] if single or edge.key == into.key)
+        if not any(_holds_between(edge, begun.valid_from, into.valid_from) for edge in rivals):
             yield begun
 
 
@@ -399,9 +400,10 @@ def _edges(
     own = [(edge, repointed(edge, gone, kept)) for edge in known if not edge.is_inferred]
     twins = {edge.id: (there, held[there.key]) for edge, there in own if edge.is_active and there.key in held}
     unlike = [edge for pair in twins.values() if pair[0].certainty != pair[1].certainty for edge in pair]
-    sources = episode_sources(backend, scope, unlike)
+    load = partial(episode_sources, backend, scope)
+    sources = load(unlike)
     versions += (there for _, there in own)
-    parted = _parted(twins, versions, ontology, partial(episode_sources, backend, scope), compatible, at)
+    parted = _parted(twins, versions, ontology, load, compatible, at)
     for edge, there in own:
         twin = twins.get(edge.id)
         less = None if twin is None else less_sure(*twin, sources, now=at)
@@ -436,11 +438,11 @@ def _parted(
     compatible: Compatible,
     at: datetime,
 ) -> dict[str, Edge]:
-    """Return the facts that both entities have and between whose beginnings another one held, with its end.
+    """Return the facts that stay two, as another one began between the beginnings of both entities' facts.
 
-    They stay two: the earlier one of each pair, by the id of the merged entity's, ends when the other one begins.
+    They are given as the earlier fact of each pair, which ends when that one began, by the id of the merged entity's.
     """
-    slots = {slot for edge, _ in twins.values() if ontology.is_single_valued((slot := _slot(edge))[1])}
+    slots = {_slot(edge) for edge, _ in twins.values() if ontology.is_single_valued(edge.relation)}
     beside = [edge for edge in versions if _slot(edge) in slots and _counts(edge)]
     sources = load(beside)
     parted: dict[str, Edge] = {}

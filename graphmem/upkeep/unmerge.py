@@ -363,7 +363,6 @@ class _Unmerge:
         said = [i for i in into.episode_ids if i in since]
         brought = set(former.episode_ids) - set(before.episode_ids)
         folded_confidence, own_confidence = max(before.confidence, former.confidence), before.confidence
-
         united, own = begun_with(before, former), before  # the beginnings with and without the folded fact
 
         def without(edge: Edge) -> Edge:
