@@ -246,8 +246,11 @@ def begun_with(edge: Edge, other: Edge) -> Edge:
 
 
 def with_begin_of(edge: Edge, other: Edge) -> Edge:
-    """Return a fact with the beginning of another row."""
-    return edge.changed(**{name: getattr(other, name) for name in ("valid_from", "valid_from_assumed", "told_at")})
+    """Return a fact with the beginning of another row, unless it ended before that; a retracted one stays retracted."""
+    begun = {name: getattr(other, name) for name in ("valid_from", "valid_from_assumed", "told_at")}
+    if is_retracted(edge):
+        return edge.changed(**begun, valid_to=other.valid_from)
+    return edge if edge.valid_to is not None and edge.valid_to <= other.valid_from else edge.changed(**begun)
 
 
 def with_sources(edge: Edge, episode_ids: Iterable[str], name_of: Callable[[str], str], *, plain: bool = False) -> Edge:

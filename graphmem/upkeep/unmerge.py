@@ -29,6 +29,7 @@ from graphmem.models import (
     Scope,
     is_retracted,
     new_id,
+    retracted,
     utc_now,
 )
 from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology
@@ -369,6 +370,8 @@ class _Unmerge:
             confidence = own_confidence if edge.confidence == folded_confidence else edge.confidence
             left = _without(edge.episode_ids, (*brought, *said))
             edge = with_begin_of(edge, own) if with_begin_of(edge, united) == edge else edge
+            if edge.episode_ids and not left:  # the fact of the kept entity became a version of its own in the meantime
+                return retracted(edge, utc_now(), "unmerged")
             return with_sources(edge.changed(confidence=confidence), left, self._name_of)
 
         for other in self._later:

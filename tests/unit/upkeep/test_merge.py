@@ -596,6 +596,29 @@ def test_what_a_fact_of_the_other_ended_goes_on_when_they_are_parted(people: Gra
     assert employers(people, "Robert") == [("Globex", 2022, 2024), ("Hooli", 2024, None)]
 
 
+@pytest.mark.parametrize(
+    ("end", "kept"), [(None, (2022, 2022)), ("2021-01-01", (2022, None)), ("2023-01-01", (2022, 2023))]
+)
+def test_a_fact_that_ended_in_the_meantime_ends_after_it_begins_when_they_are_parted(
+    people: GraphMemory, end: str | None, kept: tuple[int, int | None]
+) -> None:
+    say(people, "Robert", "Acme", 2020)
+    say(people, "Bobby", "Acme", 2022)
+    [made] = people.admin.merge("Robert", into="Bobby")
+    [fact] = people.facts("Bobby")
+    assert fact.valid_from.year == 2020
+    if end is None:
+        people.retract(fact.id)
+    else:
+        people.end(fact.id, at=end)
+    people.admin.unmerge(made.id)
+    held = [
+        (where, since, until) for where, since, until in employers(people, "Bobby") if since != until or end is None
+    ]
+    assert held == [("Acme", *kept)]
+    assert [where for where, _, _ in employers(people, "Robert")] == ["Acme"]
+
+
 def test_each_side_has_its_own_facts_one_after_the_other(people: GraphMemory) -> None:
     say(people, "Bobby", "Acme", 2019)
     say(people, "Robert", "Acme", 2020)
