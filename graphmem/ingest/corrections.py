@@ -139,20 +139,41 @@ def _amended(
         now = utc_now()
         changed = change(edge, now)
         gone = with_folded(backend, scope, [edge]) if is_retracted(changed) else {}
-        ended = find_ended(backend, scope, gone)
-        known = find_versions(backend, scope, ontology, (edge, *ended.values()))
-        ledger = open_ledger(backend, scope, ontology, known, now)
-        ledger.change(changed)
-        for edge_id in ended:
-            ledger.reopen(edge_id, gone)
-        removals = ledger.restate(partial(entity_names, backend, scope))
-        changes = Changes(
-            expiries=ledger.closings, edges=ledger.edges, corroborations=ledger.supports, removals=removals
-        )
-        write_facts(backend, scope, changes)
+        _write_reopened(backend, scope, ontology, gone, [changed], now)
         return backend.get_edges([scope], [fact_id])[fact_id]
 
     return backend.atomic(write)
+
+
+def reopen_ended(backend: GraphBackend, scope: Scope, ontology: Ontology, fact_ids: Collection[str]) -> None:
+    """Let the facts go on that some facts had ended, if these are retracted; in one transaction."""
+
+    def write() -> None:
+        retracted = [edge for edge in backend.get_edges([scope], list(fact_ids)).values() if is_retracted(edge)]
+        _write_reopened(backend, scope, ontology, with_folded(backend, scope, retracted), [], utc_now())
+
+    backend.atomic(write)
+
+
+def _write_reopened(
+    backend: GraphBackend,
+    scope: Scope,
+    ontology: Ontology,
+    gone: Collection[str],
+    changed: Sequence[Edge],
+    now: datetime,
+) -> None:
+    """Write changed facts, and take the ends back that the facts with the ids `gone` brought to others."""
+    ended = find_ended(backend, scope, gone)
+    known = find_versions(backend, scope, ontology, (*changed, *ended.values()))
+    ledger = open_ledger(backend, scope, ontology, known, now)
+    for edge in changed:
+        ledger.change(edge)
+    for edge_id in ended:
+        ledger.reopen(edge_id, gone)
+    removals = ledger.restate(partial(entity_names, backend, scope))
+    changes = Changes(expiries=ledger.closings, edges=ledger.edges, corroborations=ledger.supports, removals=removals)
+    write_facts(backend, scope, changes)
 
 
 class EarlierExtraction:

@@ -336,6 +336,7 @@ class Administration(ScopedMemory):
             vectors=vectors and redaction is None,  # vectors may reveal redacted text
             cut_off=cut_off,
             require=None if redaction is None else redaction.require_redacted,
+            ontology=self._engine.ontology,
         )
         done = import_rows(self._engine.backend, self.scope, source, options, on_rows)
         self._engine.search.index.reset_cursor(self.scope)

@@ -32,6 +32,7 @@ from graphmem.models import (
     ProcessingResult,
     RecallTrace,
     Scope,
+    is_retracted,
     utc_now,
 )
 from graphmem.protocols import GraphBackend
@@ -51,12 +52,21 @@ class ImportMerge:
         Store and scope to import into.
     separated
         Ids of the entities whose merges are all undone in the file.
+
+    Attributes
+    ----------
+    retracted
+        Ids of the facts of the file that are retracted, there or in the store.
+    new_merges
+        Merges of the file, by id, whose merged entity is still in the store.
     """
 
     def __init__(self, backend: GraphBackend, scope: Scope, separated: Collection[str]) -> None:
         self._backend = backend
         self._scope = scope
         self._separated = separated
+        self.retracted: set[str] = set()
+        self.new_merges: dict[str, Merge] = {}
         ledger = list(backend.all_merges([scope], MergeQuery(undone=True)))
         merges = [merge for merge in ledger if merge.undone_at is None]
         undone = [merge for merge in ledger if merge.undone_at is not None]
@@ -167,6 +177,8 @@ class ImportMerge:
         return [row for row in found if not row.is_inferred or held.get(row.key, row.id) == row.id]
 
     def _edge(self, ours: Edge, file: Edge) -> Edge:
+        if is_retracted(ours) or is_retracted(file):
+            self.retracted.add(ours.id)
         joined = ours.changed(
             confidence=max(ours.confidence, file.confidence),
             episode_ids=tuple(dict.fromkeys((*ours.episode_ids, *file.episode_ids))),
@@ -217,6 +229,8 @@ class ImportMerge:
         query = MergeQuery(ids=tuple(row.id for row in rows), undone=True)
         there = {row.id: row for row in self._backend.all_merges([self._scope], query)}
         entities = self._backend.get_entities([self._scope], [row.merged.id for row in rows])
+        new = {r.id: r for r in rows if r.id not in there and r.undone_at is None and r.merged.id in entities}
+        self.new_merges.update(new)
 
         def joined(ours: Merge, file: Merge) -> Merge:
             there_again = file.merged.id in entities or file.merged.id in self._separated
@@ -224,7 +238,7 @@ class ImportMerge:
                 return ours
             return ours.changed(undone_at=file.undone_at)
 
-        return _joined(rows, there, joined)
+        return _joined([row for row in rows if row.id not in new], there, joined)
 
     def _index(self, rows: Sequence[IndexEntry]) -> Iterable[IndexEntry]:
         of_kind: dict[IndexKind, list[str]] = {}

@@ -11,7 +11,9 @@ from typing import IO, Any
 
 from graphmem.errors import Conflict, InvalidInput
 from graphmem.inference.premises import settle_all, write_facts
+from graphmem.ingest.corrections import reopen_ended
 from graphmem.models import Changes, Edge, EdgeQuery, Entity, Episode, EpisodeQuery, Model, ProcessingResult, Scope
+from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology
 from graphmem.protocols import GraphBackend
 from graphmem.upkeep.export import (
     Header,
@@ -29,6 +31,7 @@ from graphmem.upkeep.export import (
     require_scope,
 )
 from graphmem.upkeep.import_merge import DeferredEpisodes, ImportMerge, result_of
+from graphmem.upkeep.merge import repeat_merge
 from graphmem.upkeep.scope_rows import Row, RowKind, from_json
 
 _PART: dict[RowKind, str] = {
@@ -83,6 +86,8 @@ class ImportOptions:
         Number of rows in one transaction.
     require
         Called with each row before it is stored; raises InvalidInput if the row is rejected.
+    ontology
+        Defines which relations are single-valued.
     """
 
     rename: bool = False
@@ -90,6 +95,7 @@ class ImportOptions:
     cut_off: bool = False
     batch_size: int = 2000
     require: Callable[[Row], None] | None = None
+    ontology: Ontology = DEFAULT_ONTOLOGY
 
 
 def import_rows(
@@ -170,6 +176,8 @@ class _Import:
             self._store(batch)
             if self._on_rows is not None:
                 self._on_rows(self._stored.total())
+        if self._merge is not None:
+            self._complete_merge(self._merge)
         self._release()
         settle_all(self._backend, self._scope)  # premises may have changed since the file was written
         return Imported(
@@ -265,6 +273,15 @@ class _Import:
             results += self._merge.results([e for e in episodes if e.id not in held], there)
             self._backend.write(self._scope, self._merge.limits(episodes, there))
         self._settle(results)
+
+    def _complete_merge(self, merge: ImportMerge) -> None:
+        """Merge the entities that the file has as one, and let facts go on that a retracted fact had ended."""
+        for row in sorted(merge.new_merges.values(), key=lambda row: row.at):
+            repeat_merge(self._backend, self._scope, row, self._options.ontology)
+        ids = sorted(merge.retracted)
+        for start in range(0, len(ids), self._options.batch_size):
+            chunk = ids[start : start + self._options.batch_size]
+            reopen_ended(self._backend, self._scope, self._options.ontology, chunk)
 
     def _release(self) -> None:
         """Release the episodes that were held back to the queue, with the state that the file has."""

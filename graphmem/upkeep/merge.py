@@ -304,10 +304,28 @@ def merge_entities(
     return backend.atomic(work)
 
 
-def _merge(backend: GraphBackend, scope: Scope, gone_id: str, kept_id: str, ontology: Ontology) -> Merge:
+def repeat_merge(backend: GraphBackend, scope: Scope, merge: Merge, ontology: Ontology) -> None:
+    """Merge entities that were merged in another copy of the scope; `merge` is its row in the ledger there.
+
+    The ledger gets this row, with the facts and mentions that only this scope has. If one of the entities isn't in this
+    scope, that is all.
+    """
+
+    def work() -> None:
+        if len(backend.get_entities([scope], [merge.merged.id, merge.kept_id])) == 2:
+            _merge(backend, scope, merge.merged.id, merge.kept_id, ontology, merge)
+        else:
+            backend.write(scope, Changes(merges=(merge,)))
+
+    backend.atomic(work)
+
+
+def _merge(
+    backend: GraphBackend, scope: Scope, gone_id: str, kept_id: str, ontology: Ontology, like: Merge | None = None
+) -> Merge:
     rows = backend.get_entities([scope], [gone_id, kept_id])
     gone, kept = rows[gone_id], rows[kept_id]
-    at = utc_now()
+    at = utc_now() if like is None else like.at
     inferred = EdgeQuery(source_ids=(gone_id, kept_id), kinds=("inferred",), versions="all")
     known = {edge.id: edge for edge in backend.all_edges([scope], inferred)}
     compatible = with_renamed(find_compatible(backend, scope, known), gone_id, kept_id)
@@ -331,6 +349,8 @@ def _merge(backend: GraphBackend, scope: Scope, gone_id: str, kept_id: str, onto
         mentions=tuple(mentions),
         shared=shared,
     )
+    if like is not None:
+        merge = _with_rows_of(like, merge)
     write_facts(
         backend,
         scope,
@@ -355,6 +375,18 @@ def _merge(backend: GraphBackend, scope: Scope, gone_id: str, kept_id: str, onto
     changed.update((edge.id, edge) for edge in over)
     write_facts(backend, scope, Changes(edges=tuple(changed.values())), there)
     return merge
+
+
+def _with_rows_of(merge: Merge, other: Merge) -> Merge:
+    """Return a merge with the facts and mentions of the merged entity that only another record of it has."""
+    facts = {edge.id for edge in (*merge.edges, *(fold.edge for fold in merge.folded))}
+    episodes = {mention.episode_id for mention in merge.mentions}
+    return merge.changed(
+        edges=(*merge.edges, *(edge for edge in other.edges if edge.id not in facts)),
+        folded=(*merge.folded, *(fold for fold in other.folded if fold.edge.id not in facts)),
+        mentions=(*merge.mentions, *(m for m in other.mentions if m.episode_id not in episodes)),
+        shared=(*merge.shared, *(i for i in other.shared if i not in episodes)),
+    )
 
 
 def _begun(there: Mapping[str, Edge], folded: Iterable[FoldedEdge], ontology: Ontology) -> Iterator[Edge]:

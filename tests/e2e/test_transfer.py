@@ -211,6 +211,50 @@ def test_a_newer_export_brings_what_is_new(memory: GraphMemory, tmp_path: Path, 
     assert {entity.id: entity for entity in there.entities()} == {entity.id: entity for entity in memory.entities()}
 
 
+def test_what_a_retracted_fact_had_ended_goes_on_in_the_copy_too(
+    memory: GraphMemory, tmp_path: Path, open_memory: OpenMemory
+) -> None:
+    employed(memory, "2020", "Initech")
+    employed(memory, "2022", "Globex")
+    memory.admin.export(tmp_path / "old.jsonl")
+    there = open_memory("memory://")
+    there.admin.import_(tmp_path / "old.jsonl")
+    [wrong] = memory.facts("Eve")
+    memory.retract(wrong.id)
+    corrected = memory.history("Eve")
+    assert [fact.target for fact in memory.facts("Eve")] == ["Initech"]
+    memory.admin.export(tmp_path / "new.jsonl")
+    there.admin.import_(tmp_path / "new.jsonl")
+    assert there.history("Eve") == corrected
+    memory.admin.import_(tmp_path / "old.jsonl")
+    assert memory.history("Eve") == corrected
+
+
+def test_entities_merged_in_a_newer_export_are_merged_in_the_copy(
+    memory: GraphMemory, tmp_path: Path, open_memory: OpenMemory
+) -> None:
+    memory.ingest([{"text": "Bob | knows | Ada"}, {"text": "Bobby | knows | Ada"}, {"text": "Bobby | likes | tea"}])
+    memory.admin.export(tmp_path / "old.jsonl")
+    there = open_memory("memory://")
+    there.admin.import_(tmp_path / "old.jsonl")
+    there.ingest([{"text": "Bobby | plays | chess"}])
+    memory.ingest([{"text": "Bob | visited | Rome"}])
+    [merge] = memory.admin.merge("Bobby", into="Bob")
+    memory.ingest([{"text": "Rob | visited | Oslo"}])
+    memory.admin.merge("Rob", into="Bob")
+    memory.admin.export(tmp_path / "new.jsonl")
+    for _ in range(2):
+        there.admin.import_(tmp_path / "new.jsonl")
+        assert {fact.target for fact in there.facts("Bobby")} == {"Ada", "tea", "chess", "Rome", "Oslo"}
+        assert [row.id for row in there.admin.merges()] == [row.id for row in memory.admin.merges()]
+        assert {"Bobby", "Rob"}.isdisjoint(entity.name for entity in there.entities())
+    there.admin.unmerge(merge.id)
+    memory.admin.unmerge(merge.id)
+    for name in ("Bob", "Bobby"):
+        ours = {fact.fact for fact in memory.facts(name)}
+        assert {fact.fact for fact in there.facts(name)} == ours | ({"Bobby plays chess"} if name == "Bobby" else set())
+
+
 def test_ends_and_expiries_of_episodes_are_imported_and_not_rewound(
     memory: GraphMemory, tmp_path: Path, open_memory: OpenMemory
 ) -> None:
