@@ -405,7 +405,8 @@ def _count(written: Written) -> None:
 
 def _without_contacts(reading: InterpretedEpisode, dropped: Counter[str]) -> InterpretedEpisode:
     """Return an episode without e-mail addresses and phone numbers as targets, which redaction would leave as names."""
-    contacts = {s.target.canonical for s in reading.statements if s.relation in CONTACT_RELATIONS}
+    stated = (*reading.statements, *reading.endings)
+    contacts = {s.target.canonical for s in stated if s.target is not None and s.relation in CONTACT_RELATIONS}
     if not contacts:
         return reading
     kept = [n for n, s in enumerate(reading.statements) if s.target.canonical not in contacts]
@@ -414,6 +415,7 @@ def _without_contacts(reading: InterpretedEpisode, dropped: Counter[str]) -> Int
         reading,
         mentions=tuple(t for t in reading.mentions if t.canonical not in contacts),
         statements=tuple(reading.statements[n] for n in kept),
+        endings=tuple(e for e in reading.endings if e.target is None or e.target.canonical not in contacts),
         contradicted={new: reading.contradicted[n] for new, n in enumerate(kept) if n in reading.contradicted},
     )
 

@@ -11,7 +11,15 @@ from graphmem import Document, InvalidInput, Triple, Turn
 from graphmem.errors import ExtractionFailed
 from graphmem.ingest.redaction import RedactingExtractor, Redaction
 from graphmem.models import Episode, Scope
-from graphmem.protocols import ExtractedEdge, ExtractedEntity, Extraction, ExtractionRequest
+from graphmem.protocols import (
+    ExtractedEdge,
+    ExtractedEnding,
+    ExtractedEntity,
+    Extraction,
+    ExtractionRequest,
+    Known,
+    KnownFact,
+)
 from graphmem.text.redact import PatternRedactor
 
 PLAIN = Redaction(PatternRedactor())
@@ -141,6 +149,27 @@ def test_what_an_extractor_returns_is_redacted_and_placeholders_are_no_entities(
     assert isinstance(found, Extraction)
     assert found.entities == (ExtractedEntity("Maya", summary="pwd: [password]"),)
     assert [edge.fact for edge in found.edges] == ["Maya ([email]) works at Globex"]
+
+
+def test_sources_of_facts_and_endings_are_redacted_in_both_directions() -> None:
+    careless = Careless(
+        Extraction(
+            edges=(ExtractedEdge("maya@example.com", "works_at", "Globex"), ExtractedEdge("Maya", "likes", "tea")),
+            endings=(
+                ExtractedEnding("maya@example.com", "works_at", "Acme"),
+                ExtractedEnding("Maya", "has_password", "swordfish"),
+                ExtractedEnding(fact_id="7", source="maya@example.com"),
+            ),
+        )
+    )
+    known = Known(facts=(KnownFact("7", "maya@example.com", "works_at", "Acme"),))
+    episode = Turn(text="My mail is maya@example.com", role="maya@example.com").to_episode(SCOPE)
+    [found] = RedactingExtractor(careless, PLAIN).extract([ExtractionRequest(episode, known=known)])
+    assert isinstance(found, Extraction)
+    assert "maya@example.com" not in repr((found, careless.seen))
+    assert "swordfish" not in repr(found)
+    assert [edge.target for edge in found.edges] == ["tea"]
+    assert [ending.fact_id for ending in found.endings] == ["7"]
 
 
 def test_errors_of_an_extractor_are_redacted_and_keep_their_class() -> None:

@@ -258,7 +258,8 @@ def test_contacts_are_not_stored_where_personal_data_is_redacted(backend: GraphB
     backend.add_episodes(SCOPE, [episode])
     facts = (ExtractedEdge("Maya", "has_email", "maya@x.example"), ExtractedEdge("Maya", "has_age", "29 years"))
     mail = ExtractedEntity("maya@x.example")
-    reading = read_extraction(episode, Extraction((mail,), facts), DEFAULT_ONTOLOGY, Counter())
+    old = ExtractedEnding("Maya", "has_email", "maya@old.example", why="corrected")
+    reading = read_extraction(episode, Extraction((mail,), facts, endings=(old,)), DEFAULT_ONTOLOGY, Counter())
     written = Writer(backend, DEFAULT_ONTOLOGY, PatternRedactor()).write(SCOPE, [reading])
     assert edges(backend) == [("Maya has age 29 years", True)]
     assert written.dropped == {"personal data": 1}
