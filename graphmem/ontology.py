@@ -64,6 +64,9 @@ MULTI_VALUED = frozenset(
     }
 )
 
+SIMILAR_TO = "similar_to"
+"""Relation of the edges written by note linking, which no episode states; their confidence is the cosine (A-MEM)."""
+
 CONTACT_RELATIONS = frozenset({"has_email", "has_phone_number"})
 """Relations whose targets are personal data: such facts aren't stored where personal data is redacted."""
 

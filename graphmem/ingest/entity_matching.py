@@ -43,6 +43,7 @@ from graphmem.models import (
     Scope,
     utc_now,
 )
+from graphmem.ontology import SIMILAR_TO
 from graphmem.process import one_blas_thread
 from graphmem.protocols import GraphBackend
 from graphmem.text.names import is_same_spelling, may_be_same, numbers_differ, obstacle, short_forms, spellings
@@ -464,7 +465,6 @@ _MOST = 10
 _AT_LEAST = 0.85
 _SECONDS = 5.0
 _AT_ONCE = 100
-_RELATION = "similar_to"
 
 
 class NoteLinks:
@@ -522,7 +522,7 @@ class NoteLinks:
 
     def _write(self, scope: Scope, pairs: dict[tuple[str, str], float]) -> int:
         entities = self._backend.get_entities([scope], list({i for pair in pairs for i in pair}))
-        keys = tuple((a, b, _RELATION, EdgeType.SEMANTIC) for pair in pairs for a, b in (pair, pair[::-1]))
+        keys = tuple((a, b, SIMILAR_TO, EdgeType.SEMANTIC) for pair in pairs for a, b in (pair, pair[::-1]))
         known = {(e.source_id, e.target_id) for e in self._backend.all_edges([scope], EdgeQuery(keys=keys))}
         edges = tuple(
             _edge(scope, entities[a], entities[b], score)
@@ -538,7 +538,7 @@ def _edge(scope: Scope, one: Entity, other: Entity, score: float) -> Edge:
         scope=scope,
         source_id=one.id,
         target_id=other.id,
-        relation=_RELATION,
+        relation=SIMILAR_TO,
         fact=fact_text(f"{one.name} similar to {other.name}"),
         confidence=max(0.0, min(1.0, score)),
         valid_from=max(one.first_seen_at, other.first_seen_at),

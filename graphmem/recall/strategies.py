@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from graphmem.errors import InvalidInput
 from graphmem.models import Subgraph
+from graphmem.ontology import SIMILAR_TO
 from graphmem.recall.options import SpreadingOptions
 from graphmem.recall.scoring import (
     SECONDS_A_DAY,
@@ -41,9 +42,6 @@ SYNONYM_COSINE = 0.8
 
 _DAMPING = 0.7  # probability of following an edge instead of restarting
 _ROUNDS = 10  # iterations of PageRank
-
-SIMILAR_TO = "similar_to"
-"""Relation of the edges written by note linking; their confidence is the cosine (A-MEM)."""
 
 
 def walk_cheapest_paths(graph: Subgraph, seed_scores: Floats, cosines: Floats | None = None) -> Walk:

@@ -10,32 +10,23 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
-from datetime import datetime
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from graphmem.inference.premises import find_compatible, find_dependents
-from graphmem.ingest.corrections import find_ended, find_versions, with_folded
-from graphmem.ingest.fact_ledger import entity_names
-from graphmem.ingest.supersession import Compatible, ends_from, is_over, settle, supported, with_sources
+from graphmem.inference.premises import find_dependents
 from graphmem.models import (
     Alias,
     Edge,
-    EdgeEnd,
-    EdgeQuery,
     Entity,
     Mention,
     Merge,
     MergeQuery,
-    ended,
-    is_retracted,
-    retracted,
-    utc_now,
 )
+from graphmem.ontology import SIMILAR_TO
 from graphmem.text.names import NameFinder
 from graphmem.text.normalize import canonical
 from graphmem.upkeep.erasure import AffectedEntities, AffectedFacts, ErasureRequest, fact_goes, named_in
-from graphmem.upkeep.merge import ended_by_later, successor
+from graphmem.upkeep.reopened import find_reopened
 from graphmem.upkeep.scope_rows import edges_of
 
 
@@ -71,23 +62,45 @@ class AffectedMerges:
 
 @dataclass(frozen=True, slots=True)
 class Affected:
-    """All rows that an erasure affects; `quotes` finds the names that go."""
+    """All rows that an erasure affects.
+
+    Attributes
+    ----------
+    facts, entities, merges
+        Rows by kind.
+    aliases
+        Names of remaining entities that only a forgotten text used.
+    renamed
+        Names of the entities that were displayed with one of these, by id.
+    names, quotes
+        The names that go, and what finds them in texts.
+    """
 
     facts: AffectedFacts
     entities: AffectedEntities
     merges: AffectedMerges
+    aliases: Sequence[Alias]
+    renamed: Mapping[str, str]
     names: frozenset[str]
     quotes: NameFinder
+
+    def without_name(self, entity: Entity) -> Entity:
+        """Return an entity without a name that goes."""
+        goes = any(a.entity_id == entity.id and a.alias == canonical(entity.name) for a in self.aliases)
+        return entity.changed(name=self.renamed[entity.id]) if goes and entity.id in self.renamed else entity
 
 
 def find_affected(request: ErasureRequest) -> Affected:
     """Return the rows that an erasure affects."""
     facts = _find_facts(request)
     entities = _find_entities(request, facts)
+    facts = _with_links(request, facts, entities)
     merges = _find_merges(request, facts, entities)
-    names = entities.names | merges.names
+    aliases = list(_find_aliases(request, entities, merges))
+    renamed = _find_renamed(entities, aliases)
+    names = entities.names | merges.names | {alias.alias for alias in aliases}
     longer = frozenset[str]() if request.subject is None else request.subject.longer
-    return Affected(facts, entities, merges, names, NameFinder(names, longer))
+    return Affected(facts, entities, merges, aliases, renamed, names, NameFinder(names, longer))
 
 
 # Facts --------------------------------------------------------------------------------------------
@@ -173,11 +186,19 @@ def _is_value(entity: Entity) -> bool:
 
 def _held(request: ErasureRequest, entity_ids: Collection[str], facts: AffectedFacts) -> set[str]:
     """Return the entities that are part of a remaining fact."""
-    if not entity_ids:
-        return set()
-    query = EdgeQuery(touching=tuple(entity_ids), versions="all")
-    edges = request.backend.all_edges([request.scope], query)
-    return {end for edge in edges if edge.id not in facts.gone for end in (edge.source_id, edge.target_id)}
+    left = (e for e in edges_of(request.backend, request.scope, *entity_ids) if e.id not in facts.gone)
+    return {end for edge in left if not _is_link(edge) for end in (edge.source_id, edge.target_id)}
+
+
+def _is_link(edge: Edge) -> bool:
+    """Return whether an edge comes from note linking; it goes with either of its entities."""
+    return edge.relation == SIMILAR_TO and not edge.episode_ids
+
+
+def _with_links(request: ErasureRequest, facts: AffectedFacts, entities: AffectedEntities) -> AffectedFacts:
+    """Return the affected facts with the links of the entities that go."""
+    links = {e.id: e for e in edges_of(request.backend, request.scope, *entities.gone) if _is_link(e)}
+    return replace(facts, gone={**facts.gone, **links})
 
 
 def _names_of(request: ErasureRequest, gone: Mapping[str, Entity], *, values: Collection[str]) -> frozenset[str]:
@@ -188,6 +209,51 @@ def _names_of(request: ErasureRequest, gone: Mapping[str, Entity], *, values: Co
         return frozenset(names)
     shared = {alias.alias for alias in aliases if request.entity is not None and alias.entity_id == request.entity.id}
     return frozenset(names - shared) | request.subject.names
+
+
+def _find_aliases(request: ErasureRequest, entities: AffectedEntities, merges: AffectedMerges) -> Iterator[Alias]:
+    """Yield the aliases of remaining entities that only a forgotten text used."""
+    used: dict[str, set[str]] = {}
+    for mention in entities.mentions:
+        used.setdefault(mention.entity_id, set()).add(canonical(mention.surface))
+    before = _surfaces_before_merges(request, merges)
+    texts = [text for e in request.episodes.values() for text in (e.text, e.title or "", e.speaker or "")]
+    left = entities.left
+    for alias in request.backend.find_aliases([request.scope], [i for i in left if i in used]):
+        others = entities.other_mentions.get(alias.entity_id, ())
+        surfaces = {canonical(mention.surface) for mention in others} | before.get(alias.entity_id, set())
+        if alias.alias in surfaces or alias.alias == left[alias.entity_id].canonical_name:
+            continue
+        if alias.alias not in used[alias.entity_id] and not named_in({alias.alias}, texts):
+            continue
+        # an episode has one mention of an entity, also if it uses two of its names
+        if not named_in({alias.alias}, request.texts([mention.episode_id for mention in others])):
+            yield alias
+
+
+def _surfaces_before_merges(request: ErasureRequest, merges: AffectedMerges) -> Mapping[str, set[str]]:
+    """Return the names of merged entities in the remaining episodes, by the entity that holds them now."""
+    surfaces: dict[str, set[str]] = {}
+    for merge in merges.ledger:
+        holder = merges.holders.get(merge.merged.id)
+        if holder is None or merge.merged.id in merges.gone:
+            continue
+        names = surfaces.setdefault(holder, set())
+        names.add(merge.merged.canonical_name)
+        names.update(canonical(m.surface) for m in merge.mentions if m.episode_id not in request.episodes)
+    return surfaces
+
+
+def _find_renamed(entities: AffectedEntities, aliases: Iterable[Alias]) -> dict[str, str]:
+    """Return the names of entities that are displayed with a name that goes, by id, as the other texts have them."""
+    renamed: dict[str, str] = {}
+    for alias in aliases:
+        entity = entities.left[alias.entity_id]
+        if alias.alias == canonical(entity.name):
+            mentions = sorted(entities.other_mentions.get(entity.id, ()), key=lambda mention: mention.seen_at)
+            forms = [m.surface for m in mentions if canonical(m.surface) == entity.canonical_name]
+            renamed[entity.id] = forms[-1] if forms else entity.canonical_name
+    return renamed
 
 
 # Merged entities ----------------------------------------------------------------------------------
@@ -355,178 +421,3 @@ class _Search:
 
     def _fact_goes(self, edge: Edge) -> bool:
         return fact_goes(self._request, self._facts, self._entities, edge)
-
-
-# Facts that go on ---------------------------------------------------------------------------------
-
-
-_END = ("valid_to", "expired_at", "superseded_by", "end_reason", "prior_valid_to")
-
-
-def find_reopened(
-    request: ErasureRequest, gone: Mapping[str, Edge], kept: Mapping[str, Edge]
-) -> tuple[dict[str, Edge], Set[str]]:
-    """Find the facts that ended only because of a forgotten statement, or counted as told by it first.
-
-    Parameters
-    ----------
-    request
-        The erasure.
-    gone, kept
-        Facts that are removed, and facts of the forgotten episodes that other episodes state as well; by id.
-
-    Returns
-    -------
-    tuple
-        The facts by id, with their validity without that statement; and the ids of what ends nothing any more.
-    """
-    backend, scope, ontology = request.backend, request.scope, request.ontology
-    moved = {i: edge for i, edge in request.without_tellings(kept.values()).items() if edge != kept[i]}
-    kept = {**kept, **moved}
-    unstated = {i: e for i, e in {**gone, **kept}.items() if not request.episodes.keys().isdisjoint(e.episode_ids)}
-    left = {i: kept.get(fact) for i, fact in with_folded(backend, scope, unstated.values()).items()}
-    ended_facts = find_ended(backend, scope, request.episodes.keys() | left.keys())
-    single = [edge for edge in unstated.values() if ontology.is_single_valued(edge.relation)]
-    versions = {**ended_facts, **find_versions(backend, scope, ontology, (*single, *ended_facts.values()))}
-    remaining = {i: edge for i, edge in versions.items() if i not in gone}
-    compatible = find_compatible(backend, scope, remaining, gone)
-    there = {**{i: edge for i, edge in remaining.items() if not edge.is_inferred}, **moved}
-    reopened = {**moved, **_Reopening(request, there.values(), left, compatible).run()}
-    over = ended_by_later({**there, **reopened}.values(), ontology, request.sources, utc_now(), compatible)
-    reopened.update((edge.id, edge) for edge in over)
-    reopened.update((edge.id, edge) for edge in _settled(request, moved.values(), {**there, **reopened}, compatible))
-    staying = {i: edge for i, edge in gone.items() if i not in unstated}
-    for edge in _restated(request, staying, reopened):
-        if edge.id not in gone:
-            reopened[edge.id] = edge
-    return reopened, request.episodes.keys() | {i for i, edge in left.items() if edge is None}
-
-
-def _settled(
-    request: ErasureRequest, moved: Iterable[Edge], versions: Mapping[str, Edge], compatible: Compatible
-) -> Iterator[Edge]:
-    """Yield the versions that change in the slots of facts whose first telling is forgotten."""
-    slots: dict[tuple[str, str], list[Edge]] = {
-        (e.source_id, e.relation): [] for e in moved if request.ontology.is_single_valued(e.relation)
-    }
-    beside = [edge for edge in versions.values() if (edge.source_id, edge.relation) in slots]
-    for edge in beside:
-        slots[edge.source_id, edge.relation].append(edge)
-    sources = request.sources(beside)
-    for rows in slots.values():
-        for edge in settle(rows, sources, now=utc_now(), compatible=compatible):
-            if edge.id in versions:
-                yield edge
-            else:  # a new row, with the sentence of another one
-                names = entity_names(request.backend, request.scope, (edge.source_id, edge.target_id))
-                yield with_sources(edge, edge.episode_ids, names.__getitem__, plain=True)
-
-
-def _restated(request: ErasureRequest, gone: Mapping[str, Edge], reopened: Mapping[str, Edge]) -> Iterator[Edge]:
-    """Yield the facts that removed facts had ended whose episodes stay: these state the ends from now on."""
-    names = with_folded(request.backend, request.scope, gone.values())
-    for stored in find_ended(request.backend, request.scope, names).values():
-        edge = reopened.get(stored.id, stored)
-        ends = [(end.by, end.at) for end in edge.ends]
-        if edge.superseded_by is not None and edge.valid_to is not None:
-            ends.append((edge.superseded_by, edge.valid_to))
-        stated = [EdgeEnd(by=i, at=at) for by, at in ends if by in names for i in gone[names[by]].episode_ids]
-        left = [end for end in edge.ends if end.by not in names]
-        yield edge.changed(ends=tuple(dict.fromkeys((*left, *stated))))
-
-
-class _Reopening:
-    """Facts without the ends that nobody states any more.
-
-    Parameters
-    ----------
-    request
-        The erasure.
-    there
-        Versions that remain: of the ended facts, and of all others that decide about them.
-    unstated
-        Ids of the facts that forgotten episodes stated → the fact if others state it as well, None if it is removed.
-    compatible
-        Facts that don't end each other (`graphmem.inference.premises.find_compatible`).
-    """
-
-    def __init__(
-        self,
-        request: ErasureRequest,
-        there: Collection[Edge],
-        unstated: Mapping[str, Edge | None],
-        compatible: Compatible,
-    ) -> None:
-        self._episodes = request.episodes
-        self._ontology = request.ontology
-        self._unstated = unstated
-        self._compatible = compatible
-        self._slots: defaultdict[tuple[str, ...], list[Edge]] = defaultdict(list)
-        for edge in there:
-            self._slots[self._slot(edge)].append(edge)
-        by = request.episodes.keys() | unstated.keys()
-        over = (edge for edge in there if edge.ended_by & by)
-        self._over = sorted(over, key=lambda edge: edge.valid_from, reverse=True)
-        self._held = {edge.key: edge.id for edge in there if edge.is_active}
-        self._changed: dict[str, Edge] = {}
-        beside = [row for edge in self._over for row in self._slots[self._slot(edge)]]
-        self._sources = request.sources([*beside, *(edge for edge in unstated.values() if edge is not None)])
-        self._now = utc_now()
-
-    def run(self) -> dict[str, Edge]:
-        for edge in self._over:  # the later ones first: a fact may go on as its next version
-            opened = edge.without_ends({i for i in edge.ended_by if self._is_unstated(i, edge)})
-            if opened.valid_to != edge.valid_to:
-                opened = self._ended_by_next(opened, edge.expired_at)
-            elif (again := self._repeated(edge)) is not None:
-                opened = opened.changed(valid_to=again)
-            opened = self._unfolded(opened)
-            if opened.is_active and self._held.setdefault(edge.key, edge.id) != edge.id:
-                opened = retracted(opened, self._now, "replaced", self._held[edge.key])
-            if opened != edge:
-                self._changed[edge.id] = opened
-        return self._changed
-
-    def _is_unstated(self, by: str, edge: Edge) -> bool:
-        """Return whether an episode or a fact doesn't end a fact any more."""
-        if by not in self._unstated:
-            return by in self._episodes
-        left = self._unstated[by]  # others state it as well, and may end the fact
-        return left is None or ends_from(left, edge, self._sources) is None
-
-    def _unfolded(self, edge: Edge) -> Edge:
-        """Return a fact as ended, from now on, by the facts into which a merge folded those that had ended it."""
-        named = {i: left.id for i in edge.ended_by if (left := self._unstated.get(i)) is not None and left.id != i}
-        if not named:
-            return edge
-        ends = tuple(end.changed(by=named.get(end.by, end.by)) for end in edge.ends)
-        by = named.get(edge.superseded_by or "", edge.superseded_by)
-        return edge.changed(ends=ends, superseded_by=by, expired_at=self._now)
-
-    def _repeated(self, edge: Edge) -> datetime | None:
-        """Return when a fact ends because an older one was told again; None if that isn't why it ends."""
-        left = self._unstated.get(edge.superseded_by or "")
-        if left is None or left.valid_from >= edge.valid_from:
-            return None
-        at = ends_from(left, edge, self._sources)
-        return at if at is not None and at > edge.valid_from else None
-
-    def _ended_by_next(self, edge: Edge, expired_at: datetime | None) -> Edge:
-        """Return a reopened fact as the next one of its slot ends it; its own next version becomes a part of it."""
-        slot = (self._changed.get(other.id, other) for other in self._slots[self._slot(edge)])
-        others = (e for e in slot if e.kind == "state" and not is_retracted(e) and not is_over(e))
-        found = successor(edge, others, self._sources, self._compatible)
-        if found is None or (edge.valid_to is not None and edge.valid_to <= found[1]):
-            return edge
-        later, end = found
-        if (later.key, later.certainty) != (edge.key, edge.certainty):
-            return ended(edge, end, expired_at or self._now, "replaced", later.id)
-        if later.is_active:
-            del self._held[later.key]
-        self._changed[later.id] = retracted(later, self._now, "replaced", edge.id)
-        told = later.changed(episode_ids=tuple(i for i in later.episode_ids if i not in self._episodes))
-        return supported(edge, told).changed(**{name: getattr(later, name) for name in _END})
-
-    def _slot(self, edge: Edge) -> tuple[str, ...]:
-        slot = (edge.source_id, edge.relation)
-        return slot if self._ontology.is_single_valued(edge.relation) else (*slot, edge.target_id)

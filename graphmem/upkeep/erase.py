@@ -45,9 +45,8 @@ from graphmem.models import (
     new_id,
     utc_now,
 )
-from graphmem.text.normalize import canonical
 from graphmem.upkeep.affected import Affected, find_affected
-from graphmem.upkeep.erasure import ErasureRequest, fact_goes, named_in
+from graphmem.upkeep.erasure import ErasureRequest, fact_goes
 from graphmem.upkeep.scope_rows import edges_of
 
 _PAGE = 500
@@ -121,7 +120,6 @@ def erase(request: ErasureRequest) -> Erased:
     _remove_rows(request, found, plan)
     _rewrite_facts(request, found, plan)
     _rewrite_entities(request, found, plan)
-    _remove_aliases(request, found, plan)
     _redact_episodes(request, plan)
     _empty_communities(request, found, plan)
     _remove_traces(request, found, plan)
@@ -138,7 +136,7 @@ def _remove_rows(request: ErasureRequest, found: Affected, plan: _Plan) -> None:
     plan.remove("episode", request.episodes)
     for mention in found.entities.redacted_mentions:
         plan.remove("mention", [mention.entity_id], mention.episode_id)
-    for alias in found.merges.aliases:
+    for alias in (*found.merges.aliases, *found.aliases):
         plan.remove("alias", [alias.alias], alias.entity_type)
     mentions = (*found.entities.mentions, *found.entities.mentions_of_gone)
     plan.done.mentions = len({(mention.entity_id, mention.episode_id) for mention in mentions})
@@ -151,7 +149,7 @@ def _rewrite_facts(request: ErasureRequest, found: Affected, plan: _Plan) -> Non
     """Remove forgotten episodes, and sentences that quote erased text, from the remaining facts."""
     stay = {**{edge.id: edge for edge in _quoting(request, found)}, **found.facts.kept}
     ends = {end for edge in stay.values() for end in (edge.source_id, edge.target_id)}
-    names = entity_names(request.backend, request.scope, ends)
+    names = {**entity_names(request.backend, request.scope, ends), **found.renamed}
     reopened = dict(found.facts.reopened)
     plan.edges += [without(request, found, reopened.pop(i, edge), lambda end: names[end]) for i, edge in stay.items()]
     plan.edges += reopened.values()
@@ -166,13 +164,15 @@ def _quoting(request: ErasureRequest, found: Affected) -> Iterator[Edge]:
         episode_ids = [mention.episode_id for mention in found.entities.mentions_of_gone]
         edge_ids = request.backend.find_edges_of_episodes(request.scope, episode_ids)
         edges += request.backend.get_edges([request.scope], edge_ids).values()
+    if renamed := {alias.entity_id for alias in found.aliases}:
+        edges += edges_of(request.backend, request.scope, *renamed)
     if request.subject is not None:
         edges += request.backend.all_edges([request.scope], EdgeQuery(versions="all"))
     return (edge for edge in edges if edge.id not in found.facts.gone and quotes_erased(found, edge))
 
 
 def _rewrite_entities(request: ErasureRequest, found: Affected, plan: _Plan) -> None:
-    """Clear the summaries of remaining entities that may quote erased text, and the times of forgotten mentions."""
+    """Clear the summaries of remaining entities that may quote erased text, and forgotten names and times."""
     others = {**found.entities.left, **found.merges.left_relatives}
     if request.subject is not None:
         named = {entity.id: entity for entity in _named_entities(request, found)}
@@ -180,7 +180,9 @@ def _rewrite_entities(request: ErasureRequest, found: Affected, plan: _Plan) -> 
         others.update(named)
     seen = _with_remaining_times(request, found)
     for entity in others.values():
-        left = seen.get(entity.id, entity)
+        left = found.without_name(seen.get(entity.id, entity))
+        if left.name != entity.name:
+            plan.unindex("entity", [entity.id])
         if entity.summary and (entity.id in found.merges.relatives or found.quotes.found_in(entity.summary)):
             left = left.changed(summary="")
             plan.unindex("entity", [entity.id])
@@ -197,7 +199,7 @@ def _with_remaining_times(request: ErasureRequest, found: Affected) -> dict[str,
         if (row := found.entities.left.get(i)) and not gone.isdisjoint((row.first_seen_at, row.last_seen_at))
     }
     begins: dict[str, list[datetime]] = {i: [] for i in named}
-    for edge in edges_of(request.backend, request.scope, *named) if named else ():
+    for edge in edges_of(request.backend, request.scope, *named):
         if edge.id not in facts.gone:
             for end in {edge.source_id, edge.target_id} & named.keys():
                 begins[end].append(facts.reopened.get(edge.id, edge).valid_from)
@@ -228,37 +230,6 @@ def _named_entities(request: ErasureRequest, found: Affected) -> Iterator[Entity
         quoted = quotes.found_in(entity.name) or quotes.found_in(entity.summary)
         if quoted and entity.id not in found.entities.gone:
             yield entity
-
-
-def _remove_aliases(request: ErasureRequest, found: Affected, plan: _Plan) -> None:
-    """Remove the aliases of remaining entities that only a forgotten text used."""
-    used: dict[str, set[str]] = {}
-    for mention in found.entities.mentions:
-        used.setdefault(mention.entity_id, set()).add(canonical(mention.surface))
-    before = _surfaces_before_merges(request, found)
-    left = found.entities.left
-    for alias in request.backend.find_aliases([request.scope], [i for i in left if i in used]):
-        others = found.entities.other_mentions.get(alias.entity_id, ())
-        surfaces = {canonical(mention.surface) for mention in others} | before.get(alias.entity_id, set())
-        own = left[alias.entity_id].canonical_name
-        if alias.alias not in used[alias.entity_id] or alias.alias in surfaces or alias.alias == own:
-            continue
-        # an episode has one mention of an entity, also if it uses two of its names
-        if not named_in({alias.alias}, request.texts([mention.episode_id for mention in others])):
-            plan.remove("alias", [alias.alias], alias.entity_type)
-
-
-def _surfaces_before_merges(request: ErasureRequest, found: Affected) -> Mapping[str, set[str]]:
-    """Return the names of merged entities in the remaining episodes, by the entity that holds them now."""
-    surfaces: dict[str, set[str]] = {}
-    for merge in found.merges.ledger:
-        holder = found.merges.holders.get(merge.merged.id)
-        if holder is None or merge.merged.id in found.merges.gone:
-            continue
-        names = surfaces.setdefault(holder, set())
-        names.add(merge.merged.canonical_name)
-        names.update(canonical(m.surface) for m in merge.mentions if m.episode_id not in request.episodes)
-    return surfaces
 
 
 def _redact_episodes(request: ErasureRequest, plan: _Plan) -> None:
@@ -474,7 +445,8 @@ class _Ledger:
     def scrubbed(self, merge: Merge) -> Merge:
         """Return a merge without erased data."""
         episodes = self.request.episodes
-        names = {**self.merged, merge.kept_id: merge.kept.name, merge.merged.id: merge.merged.name}
+        rows = map(self.found.without_name, (merge.kept, merge.merged))
+        names = {**self.merged, **{row.id: row.name for row in rows}}
         mentions = tuple(mention for mention in merge.mentions if mention.episode_id not in episodes)
         shared = tuple(i for i in merge.shared if i not in episodes)
         alone = [f.edge.changed(id=f.into.id) for f in merge.folded if f.into is not None and self._goes(f.into)]
@@ -533,7 +505,7 @@ class _Ledger:
 
     def _scrubbed_row(self, row: Entity, mentions: Sequence[Mention], *, clear: bool) -> Entity:
         """Return an entity of the ledger, with times of these mentions and no summary that may quote erased text."""
-        row = _without_times(row, self.times, [mention.seen_at for mention in mentions])
+        row = self.found.without_name(_without_times(row, self.times, [mention.seen_at for mention in mentions]))
         if clear or row.id in self.found.merges.relatives or self.found.quotes.found_in(row.summary):
             return row.changed(summary="")
         return row

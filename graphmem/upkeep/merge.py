@@ -315,7 +315,7 @@ def repeat_merge(backend: GraphBackend, scope: Scope, merge: Merge, ontology: On
         if len(backend.get_entities([scope], [merge.merged.id, merge.kept_id])) == 2:
             _merge(backend, scope, merge.merged.id, merge.kept_id, ontology, merge)
         else:
-            backend.write(scope, Changes(merges=(merge,)))
+            write_facts(backend, scope, Changes(merges=(merge,)))
 
     backend.atomic(work)
 

@@ -264,4 +264,4 @@ def entity_called(backend: GraphBackend, scope: Scope, name_or_id: str) -> Entit
 
 def edges_of(backend: GraphBackend, scope: Scope, *entity_ids: str) -> list[Edge]:
     """Return all versions of all facts that one of some entities is part of."""
-    return list(backend.all_edges([scope], EdgeQuery(touching=entity_ids, versions="all")))
+    return list(backend.all_edges([scope], EdgeQuery(touching=entity_ids, versions="all"))) if entity_ids else []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from toy import ToyExtractor
 
 from graphmem import Embeddings, GraphMemory, InvalidInput, NotFound
 from graphmem.models import Changes, EdgeQuery, EntityQuery, EpisodeExpiry, EpisodeQuery, Removal, Scope, utc_now
-from graphmem.protocols import GraphBackend
+from graphmem.protocols import ExtractedEdge, ExtractedEntity, Extraction, ExtractionRequest, GraphBackend
 from graphmem.registry import open_backend
 from graphmem.settings import Settings
 from graphmem.testing.rows import (
@@ -381,6 +381,58 @@ def test_all_that_was_merged_goes_with_an_entity(filled: GraphMemory, tmp_path: 
     filled.forget("Person 6", with_episodes=True)
     text = exported(filled, tmp_path)
     assert [word for word in (*SECRET, "Person 4", "Person 6") if word in text] == []
+
+
+# Names and links that only a forgotten text brought -------------------------------------------------
+
+
+class Named:
+    """Reads the name at the beginning of a text, up to "likes", and the further name in brackets."""
+
+    name, batch_size = "named", 1
+
+    def extract(self, requests: Sequence[ExtractionRequest]) -> list[Extraction | Exception]:
+        return [self._read(request.episode.text) for request in requests]
+
+    def _read(self, text: str) -> Extraction:
+        who, _, what = text.partition(" likes ")
+        name, _, also = who.partition(" (")
+        aliases = (also.rstrip(")"),) if also else ()
+        fact = ExtractedEdge(name, "likes", what, fact=f"{name} likes {what}")
+        return Extraction((ExtractedEntity(name, "person", aliases=aliases), ExtractedEntity(what)), (fact,))
+
+
+@pytest.mark.parametrize(
+    ("forgotten", "other", "name"),
+    [
+        ("Bernadette Lopez (Zuzu) likes tea", "Bernadette Lopez likes jam", "Bernadette Lopez"),
+        ("Bernadette Zuzu (Bernadette) likes jam", "Bernadette likes jam", "Bernadette"),
+    ],
+)
+def test_a_further_name_goes_with_the_text_that_told_it(
+    store_url: str, open_memory: OpenMemory, tmp_path: Path, forgotten: str, other: str, name: str
+) -> None:
+    memory = open_memory(store_url, extractor=Named(), embeddings="none")
+    memory.ingest([{"text": other}, {"text": forgotten, "external_id": "gone"}])
+    assert memory.facts("Zuzu") or memory.facts("Bernadette Zuzu")
+    memory.forget(episode="gone")
+    assert [entity.name for entity in memory.entities()] == [name, "jam"]
+    assert [fact.fact for fact in memory.facts(name)] == [f"{name} likes jam"]
+    assert "zuzu" not in exported(memory, tmp_path).lower()
+    memory.ingest([{"text": "Zuzu likes salt"}])
+    assert [fact.fact for fact in memory.facts("Zuzu")] == ["Zuzu likes salt"]
+
+
+def test_a_link_to_a_similar_entity_holds_no_forgotten_one(store_url: str, open_memory: OpenMemory) -> None:
+    memory = open_memory(
+        store_url, extractor=Named(), embeddings=WordVectors(), note_linking=True, resolve_similar=False
+    )
+    memory.ingest([{"text": "green apple cake likes jam"}])
+    memory.ingest([{"text": "green apple cakes likes jam", "external_id": "gone"}])
+    assert "similar_to" in [fact.relation for fact in memory.facts("green apple cakes")]
+    memory.forget(episode="gone")
+    assert [entity.name for entity in memory.entities()] == ["green apple cake", "jam"]
+    assert [fact.relation for fact in memory.facts("green apple cake")] == ["likes"]
 
 
 # Decay and eviction -------------------------------------------------------------------------------
