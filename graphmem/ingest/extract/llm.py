@@ -19,7 +19,7 @@ from graphmem.errors import (
 )
 from graphmem.ingest.content_filter import is_small_talk, skip_reason
 from graphmem.ingest.extract.llm_parse import as_extraction, find_json
-from graphmem.ingest.extract.llm_prompt import answer_schema, data_blocks, rules
+from graphmem.ingest.extract.llm_prompt import answer_schema, data_blocks, is_cut, rules, shown_texts
 from graphmem.ingest.extract.llm_selection import Limits, select
 from graphmem.llm.chat import TimedCalls
 from graphmem.llm.providers import FailureKind, kind_of, reason_for, seconds_for, secrets_of
@@ -184,7 +184,15 @@ class LLMExtractor:
         answer = find_json(reply) if isinstance(reply, str) else as_extraction(reply)
         if answer is None:
             raise ExtractionFailed("the reply of the model contains neither entities nor edges")
-        return select(answer, requests, self._ontology, self._limits)
+        found = select(answer, requests, self._ontology, self._limits)
+        shown = zip(requests, shown_texts(requests), strict=True)
+        cut = [is_cut(request, text) for request, text in shown]
+        return [_with_cut(e) if is_shorter else e for e, is_shorter in zip(found, cut, strict=True)]
+
+
+def _with_cut(extraction: Extraction) -> Extraction:
+    """Return an extraction that says that the end of the text wasn't read."""
+    return replace(extraction, dropped=(*extraction.dropped, ("end of a text beyond 16,000 bytes", 1)))
 
 
 def _may_be_read(turn: Episode) -> bool:

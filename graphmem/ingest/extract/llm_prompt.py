@@ -201,13 +201,28 @@ def data_blocks(requests: Sequence[ExtractionRequest], context_bytes: int) -> st
     if context := requests[0].context:
         turns = [f"<turn{_attributes(t)}>{cut(_inert(t.text), context_bytes)}</turn>" for t in context]
         blocks.append("\n".join(("<context>", *turns, "</context>")))
-    room = EPISODE_BYTES // len(requests)
-    for number, request in enumerate(requests, 1):
+    texts = shown_texts(requests)
+    for number, (request, text) in enumerate(zip(requests, texts, strict=True), 1):
         episode = request.episode
         shown = str(number) if len(requests) > 1 else None
         head = _attributes(episode, addressee=request.addressee, title=episode.title, number=shown)
-        blocks.append(f"<episode{head}>\n{cut(_inert(episode.text), room)}\n</episode>")
+        blocks.append(f"<episode{head}>\n{text}\n</episode>")
     return "\n\n".join(blocks)
+
+
+def shown_texts(requests: Sequence[ExtractionRequest]) -> list[str]:
+    """Return the texts of the episodes of a call, the longest of them cut so that all fit into 16,000 bytes."""
+    texts = [_inert(request.episode.text) for request in requests]
+    left = EPISODE_BYTES
+    for rank, place in enumerate(sorted(range(len(texts)), key=lambda i: len(texts[i].encode()))):
+        texts[place] = cut(texts[place], left // (len(texts) - rank))
+        left -= len(texts[place].encode())
+    return texts
+
+
+def is_cut(request: ExtractionRequest, text: str) -> bool:
+    """Return whether the text that a call shows of an episode isn't all of it."""
+    return len(text) < len(_inert(request.episode.text))
 
 
 def _known_block(known: Known) -> str:

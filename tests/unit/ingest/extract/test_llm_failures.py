@@ -27,6 +27,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable, RunnableLambda
 
 from graphmem.ingest.extract.llm import LLMExtractor
+from graphmem.ingest.extract.llm_prompt import is_cut, shown_texts
 from graphmem.llm.providers import SLOW_SECONDS, model_options, schema_options, seconds_for
 
 AT = datetime(2025, 1, 13, 9, 30, tzinfo=UTC)
@@ -238,6 +239,19 @@ def test_long_episode_is_cut_in_the_prompt() -> None:
 
     extract(Long(responses=[]), "ü" * 150_000)
     assert seen[0] < 17_000
+
+
+def test_of_several_turns_only_the_end_of_the_longest_is_left_out_and_counted() -> None:
+    def cut(*sizes: int) -> list[int]:
+        requests = [ExtractionRequest(episode("x" * size, session_id="s")) for size in sizes]
+        shown = shown_texts(requests)
+        found = LLMExtractor(FakeListChatModel(responses=[answer()]), turns_per_call=4).extract(requests)
+        assert [bool(e.dropped) for e in found if isinstance(e, Extraction)] == list(map(is_cut, requests, shown))
+        return [size - len(text) for size, text in zip(sizes, shown, strict=True)]
+
+    assert cut(5_000, 1_000, 900, 900) == [0, 0, 0, 0]
+    assert cut(20_000, 1_000, 900) == [5_900, 0, 0]
+    assert cut(9_000, 100, 9_000) == [1_050, 0, 1_050]
 
 
 def test_turns_of_the_assistant_are_context() -> None:
