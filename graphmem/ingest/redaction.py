@@ -18,10 +18,8 @@ from graphmem.protocols import (
     Extraction,
     ExtractionRequest,
     Extractor,
+    ExtractorWrapper,
     Redactor,
-    concurrency_of,
-    reads_known,
-    turns_per_call_of,
 )
 from graphmem.text import counted
 from graphmem.text.redact import is_placeholder
@@ -252,7 +250,7 @@ def _are_premises(name: object, value: object) -> bool:
     return name == PREMISES and isinstance(value, str) and _IDS.fullmatch(value) is not None
 
 
-class RedactingExtractor(Extractor):
+class RedactingExtractor(ExtractorWrapper):
     """Extractor that redacts the requests and results of another extractor.
 
     Parameters
@@ -264,33 +262,8 @@ class RedactingExtractor(Extractor):
     """
 
     def __init__(self, extractor: Extractor, redaction: Redaction) -> None:
-        self._extractor = extractor
+        super().__init__(extractor)
         self._redaction = redaction
-
-    @property
-    def name(self) -> str:
-        """Name of the wrapped extractor."""
-        return self._extractor.name
-
-    @property
-    def batch_size(self) -> int:
-        """Batch size of the wrapped extractor."""
-        return self._extractor.batch_size
-
-    @property
-    def concurrency(self) -> int:
-        """Concurrency of the wrapped extractor."""
-        return concurrency_of(self._extractor)
-
-    @property
-    def turns_per_call(self) -> int:
-        """Turns per call of the wrapped extractor."""
-        return turns_per_call_of(self._extractor)
-
-    @property
-    def reads_known(self) -> bool:
-        """Whether the wrapped extractor uses what is known."""
-        return reads_known(self._extractor)
 
     def extract(self, requests: Sequence[ExtractionRequest]) -> list[Extraction | Exception]:
         """Extract from redacted requests and return redacted results; errors are redacted as well."""

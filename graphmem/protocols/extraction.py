@@ -200,3 +200,41 @@ def turns_per_call_of(extractor: Extractor) -> int:
 def reads_known(extractor: Extractor) -> bool:
     """Return whether an extractor uses what is known; False by default."""
     return bool(getattr(extractor, "reads_known", False))
+
+
+class ExtractorWrapper(Extractor):
+    """Base of extractors that call another one, with its name, sizes and abilities; define `extract`.
+
+    Parameters
+    ----------
+    extractor
+        The other extractor.
+    """
+
+    def __init__(self, extractor: Extractor) -> None:
+        self._extractor = extractor
+
+    @property
+    def name(self) -> str:
+        """Name of the wrapped extractor."""
+        return self._extractor.name
+
+    @property
+    def batch_size(self) -> int:
+        """Batch size of the wrapped extractor."""
+        return self._extractor.batch_size
+
+    @property
+    def concurrency(self) -> int:
+        """Concurrency of the wrapped extractor."""
+        return concurrency_of(self._extractor)
+
+    @property
+    def turns_per_call(self) -> int:
+        """Turns per call of the wrapped extractor."""
+        return turns_per_call_of(self._extractor)
+
+    @property
+    def reads_known(self) -> bool:
+        """Whether the wrapped extractor uses what is known."""
+        return reads_known(self._extractor)

@@ -48,7 +48,7 @@ from graphmem.protocols import (
     Extraction,
     ExtractionRequest,
     Extractor,
-    concurrency_of,
+    ExtractorWrapper,
 )
 
 _BATCH = 500
@@ -127,7 +127,7 @@ class RecordedExtractor:
             return ExtractionFailed(f"recorded extractions {self._path.name} changed since they were opened: {error}")
 
 
-class Recorder:
+class Recorder(ExtractorWrapper):
     """Extractor that calls another one and appends its extractions to a file for `RecordedExtractor`.
 
     Writes one line per extraction; failures aren't recorded. A batch is written when `extract` returns, and several
@@ -147,29 +147,14 @@ class Recorder:
     """
 
     def __init__(self, path: str | Path, extractor: Extractor) -> None:
+        super().__init__(extractor)
         self._path = Path(path)
-        self._extractor = extractor
         self._lock = threading.Lock()
         try:
             require_appendable(self._path)
             self._append(b"")
         except OSError as error:
             raise InvalidInput(f"recording to {path}: {error.strerror or error}") from error
-
-    @property
-    def name(self) -> str:
-        """Name of the recorded extractor."""
-        return self._extractor.name
-
-    @property
-    def batch_size(self) -> int:
-        """Batch size of the recorded extractor."""
-        return self._extractor.batch_size
-
-    @property
-    def concurrency(self) -> int:
-        """Concurrency of the recorded extractor."""
-        return concurrency_of(self._extractor)
 
     def extract(self, requests: Sequence[ExtractionRequest]) -> list[Extraction | Exception]:
         """Extract, record and return the results; extractions that can't be recorded become failures."""

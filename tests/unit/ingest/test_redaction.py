@@ -184,10 +184,10 @@ def test_what_is_no_extraction_is_an_error_of_that_episode() -> None:
     assert isinstance(extracted(Careless("nonsense")), ExtractionFailed)  # type: ignore[arg-type]
 
 
-def test_as_many_calls_at_once_are_allowed_as_the_extractor_takes() -> None:
+def test_a_redacted_extractor_gets_the_calls_turns_and_known_facts_that_it_takes() -> None:
     class Parallel(Careless):
-        concurrency = 16
+        concurrency, turns_per_call, reads_known = 16, 4, True
 
     redaction = Redaction(PatternRedactor())
     wrapped = [RedactingExtractor(extractor(None), redaction) for extractor in (Careless, Parallel)]
-    assert [extractor.concurrency for extractor in wrapped] == [1, 16]
+    assert [(w.concurrency, w.turns_per_call, w.reads_known) for w in wrapped] == [(1, 1, False), (16, 4, True)]

@@ -224,9 +224,9 @@ def test_the_open_ie_dump_of_musique_is_replayed_whole(shared_data: Path) -> Non
     assert sum(len(o.edges) for o in outcomes if isinstance(o, Extraction)) == 17_234
 
 
-def test_a_recorded_extractor_gets_as_many_calls_at_once_as_it_takes(tmp_path: Path) -> None:
+def test_a_recorded_extractor_gets_the_calls_turns_and_known_facts_that_it_takes(tmp_path: Path) -> None:
     class Parallel(Fixed):
-        concurrency = 16
+        concurrency, turns_per_call, reads_known = 16, 4, True
 
     recorders = [Recorder(tmp_path / "audit.jsonl", extractor()) for extractor in (Fixed, Parallel)]
-    assert [recorder.concurrency for recorder in recorders] == [1, 16]
+    assert [(r.concurrency, r.turns_per_call, r.reads_known) for r in recorders] == [(1, 1, False), (16, 4, True)]
