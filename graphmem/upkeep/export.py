@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -148,10 +148,17 @@ def _end(number: int, line: bytes) -> tuple[dict[str, int], str]:
     return cast("dict[str, int]", of_kinds), digest
 
 
-def check(file: IO[str] | IO[bytes], scope: Scope, *, rename: bool, cut_off: bool) -> set[str]:
-    """Validate a whole file before any of it is stored; return ids of the entities whose merges were all undone."""
+def check(
+    file: IO[str] | IO[bytes],
+    scope: Scope,
+    kinds: Collection[str],
+    on_row: Callable[[int, RowKind, Mapping[str, Any]], None],
+    *,
+    rename: bool,
+    cut_off: bool,
+) -> None:
+    """Validate a whole file before any of it is stored; call `on_row` with each row of some kinds."""
     seen = Seen()
-    merged: dict[str, bool] = {}
     prefix = b""
     number = 0
     ended = False
@@ -176,21 +183,13 @@ def check(file: IO[str] | IO[bytes], scope: Scope, *, rename: bool, cut_off: boo
             if head or not line[9 + len(kind) - 1 :].startswith(prefix):
                 kind = json.dumps(envelope(number, line, header)[0]).encode()  # not written by `export`
             seen.counts[kind.decode().strip('"')] += 1
-            if kind.strip(b'"') == b"merge":
-                row = envelope(number, line, header)[1]
-                entity_id = _id_of_merged(row)
-                merged[entity_id] = merged.get(entity_id, False) or row.get("undone_at") is None
+            if kind.decode().strip('"') in kinds:
+                on_row(number, *envelope(number, line, header))
         seen.digest.update(line)
     if header is None:
         raise InvalidInput("the file is empty")
     if not ended and not cut_off:
         raise InvalidInput(missing_end_error(number))
-    return {entity_id for entity_id, still in merged.items() if not still}
-
-
-def _id_of_merged(row: Mapping[str, Any]) -> str:
-    merged = row.get("merged")
-    return str(cast("dict[str, Any]", merged).get("id")) if isinstance(merged, dict) else ""
 
 
 def extra_line_error(number: int) -> str:

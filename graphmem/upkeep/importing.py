@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from graphmem.errors import Conflict, InvalidInput
 from graphmem.inference.premises import settle_all, write_facts
 from graphmem.ingest.corrections import reopen_ended
-from graphmem.models import Changes, Edge, EdgeQuery, Entity, Episode, EpisodeQuery, Model, ProcessingResult, Scope
+from graphmem.models import (
+    Changes,
+    Edge,
+    EdgeQuery,
+    Entity,
+    Episode,
+    EpisodeQuery,
+    MergeQuery,
+    Model,
+    ProcessingResult,
+    Scope,
+)
 from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology
 from graphmem.protocols import GraphBackend
+from graphmem.text import counted
 from graphmem.upkeep.export import (
     Header,
     OnRows,
@@ -131,17 +143,90 @@ def import_rows(
         If the file isn't an exported memory, is of another version or scope, cut off or changed, or contains an invalid
         row; the message names the line.
     Conflict
-        If the scope holds other rows with the same names, or the store holds the same ids in another scope; rows
-        before that line stay stored.
+        If the scope holds other rows with the same names, or the store holds the same ids in another scope. Rows
+        before that line stay stored if the file can be read only once, or if it is the ids.
     """
     options = options or ImportOptions()
+    there = backend.stats(scope)
+    is_empty = not (there.episodes or there.entities or there.recalls)
     with opened(source) as file, errors_named(source):
-        separated: set[str] = set()
+        preview = _Preview(backend, scope, is_empty=is_empty)
         if checked := file.seekable():
             begin = file.tell()
-            separated = check(file, scope, rename=options.rename, cut_off=options.cut_off)
+            check(file, scope, preview.kinds, preview.add, rename=options.rename, cut_off=options.cut_off)
+            preview.require_free_names()
             file.seek(begin)
-        return _Import(backend, scope, options, on_rows, separated).run(file, checked=checked)
+        merge = None if is_empty else ImportMerge(backend, scope, preview.separated)
+        return _Import(backend, scope, options, on_rows, merge).run(file, checked=checked)
+
+
+class _Preview:
+    """What an import has to know about the whole file before it stores any of it.
+
+    Parameters
+    ----------
+    backend, scope
+        Store and scope to import into.
+    is_empty
+        Whether the scope is empty; then no name is taken.
+    """
+
+    def __init__(self, backend: GraphBackend, scope: Scope, *, is_empty: bool) -> None:
+        self.kinds = ("merge",) if is_empty else ("merge", "entity", "episode")
+        self._backend = backend
+        self._scope = scope
+        self._merged: dict[str, bool] = {}
+        self._entities: list[tuple[int, str, str, str]] = []
+        self._episodes: list[tuple[int, str, str]] = []
+
+    @property
+    def separated(self) -> set[str]:
+        """Ids of the entities whose merges are all undone in the file."""
+        return {entity_id for entity_id, still in self._merged.items() if not still}
+
+    def add(self, number: int, kind: RowKind, fields: Mapping[str, Any]) -> None:
+        """Read a row; a row that isn't valid is refused when it is stored."""
+        if kind == "merge":
+            merged = fields.get("merged")
+            entity_id = str(cast("dict[str, Any]", merged).get("id")) if isinstance(merged, dict) else ""
+            self._merged[entity_id] = self._merged.get(entity_id, False) or fields.get("undone_at") is None
+        elif kind == "entity":
+            name, entity_type = str(fields.get("canonical_name")), str(fields.get("entity_type"))
+            self._entities.append((number, str(fields.get("id")), name, entity_type))
+        elif fields.get("external_id") is not None:
+            self._episodes.append((number, str(fields.get("id")), str(fields["external_id"])))
+        if len(self._entities) + len(self._episodes) >= _PREVIEWED:
+            self.require_free_names()
+
+    def require_free_names(self) -> None:
+        """Raise Conflict if the scope has another entity or episode with the name of one that was read since."""
+        entities, episodes, self._entities, self._episodes = self._entities, self._episodes, [], []
+        held = {
+            (entity.canonical_name, entity.entity_type): entity.id
+            for _, entity in self._backend.resolve_names(self._scope, [name for _, _, name, _ in entities])
+        }
+        for number, row_id, name, kind in entities:
+            if held.get((name, kind), row_id) != row_id and not self._is_merged(row_id):
+                raise Conflict(
+                    f"line {number}: entity: the scope has another {kind} with the name {name!r}; {_OWN_SCOPE}"
+                )
+        wanted = tuple(external_id for _, _, external_id in episodes)
+        rows = self._backend.all_episodes([self._scope], EpisodeQuery(external_ids=wanted)) if wanted else ()
+        known = {episode.external_id: episode.id for episode in rows}
+        for number, row_id, external_id in episodes:
+            if known.get(external_id, row_id) != row_id:
+                raise Conflict(
+                    f"line {number}: episode: the scope has another one with the external id {external_id!r}; "
+                    f"{_OWN_SCOPE}"
+                )
+
+    def _is_merged(self, entity_id: str) -> bool:
+        merges = self._backend.all_merges([self._scope], MergeQuery(entity_ids=(entity_id,)))
+        return any(merge.merged.id == entity_id for merge in merges)
+
+
+_PREVIEWED = 1000
+_OWN_SCOPE = "import into a scope of its own"
 
 
 # Storing ------------------------------------------------------------------------------------------
@@ -156,12 +241,10 @@ class _Import:
         scope: Scope,
         options: ImportOptions,
         on_rows: OnRows | None,
-        separated: Collection[str],
+        merge: ImportMerge | None,
     ) -> None:
         self._backend = backend
-        there = backend.stats(scope)
-        is_empty = not (there.episodes or there.entities or there.recalls)
-        self._merge = None if is_empty else ImportMerge(backend, scope, separated)
+        self._merge = merge
         self._deferred = DeferredEpisodes()
         self._scope = scope
         self._options = options
@@ -300,15 +383,16 @@ class _Import:
     def _located(self, read: _Read, error: Conflict | InvalidInput) -> Conflict | InvalidInput:
         """Return an error with the line number and a remedy."""
         number, kind, row = read
-        hint = ""
+        message, hint = str(error).replace("; nothing was written", ""), ""
         if isinstance(error, Conflict) and self._is_named_here(row):
-            hint = "; import into a scope of its own"
+            hint = f"; {_OWN_SCOPE}"
         elif isinstance(error, Conflict):
             hint = (
                 "; this store already has the rows of the file in another scope, and ids are unique in a store: "
                 "import into another store"
             )
-        return type(error)(f"line {number}: {kind}: {error}{hint}")
+        stored = f"; {counted(self._stored.total(), 'row')} before it stay stored" if self._stored else ""
+        return type(error)(f"line {number}: {kind}: {message}{hint}{stored}")
 
     def _is_named_here(self, row: Row) -> bool:
         """Return whether the scope has another row with the name of this one."""

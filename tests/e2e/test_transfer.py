@@ -314,13 +314,25 @@ def test_a_memory_is_not_imported_into_the_store_that_it_came_from(memory: Graph
         memory.in_scope(scope_of("copy")).admin.import_(tmp_path / "all.jsonl", rename=True)
 
 
-def test_a_name_that_the_scope_has_is_told(memory: GraphMemory, tmp_path: Path, open_memory: OpenMemory) -> None:
+@pytest.mark.parametrize("taken", ["entity", "episode"])
+def test_a_name_that_the_scope_has_is_told_before_anything_is_stored(
+    memory: GraphMemory, tmp_path: Path, open_memory: OpenMemory, taken: str
+) -> None:
+    memory.ingest([{"text": f"Person {n} | likes | jam", "external_id": f"e{n}"} for n in range(9)])
     memory.add_facts([("Ada", "likes", "tea")])
     memory.admin.export(tmp_path / "all.jsonl")
     other = open_memory("memory://")
-    other.add_facts([("Ada", "likes", "coffee")])
-    with pytest.raises(Conflict, match="import into a scope of its own"):
+    if taken == "entity":
+        other.add_facts([("Ada", "likes", "coffee")])
+    else:
+        other.remember("Eve | likes | cake", external_id="e7")
+    before = other.admin.checksum()
+    with pytest.raises(Conflict, match=f"line .*: {taken}: the scope has another .* import into a scope of its own"):
         other.admin.import_(tmp_path / "all.jsonl")
+    assert other.admin.checksum() == before
+    stream = OneWay((tmp_path / "all.jsonl").read_bytes())
+    with pytest.raises(Conflict, match=r"import into a scope of its own; \d+ rows before it stay stored"):
+        import_rows(other._engine.backend, other.scope, stream, BETWEEN)  # pyright: ignore[reportPrivateUsage]
 
 
 # Files that are refused -----------------------------------------------------------------------------
