@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -32,7 +33,7 @@ from graphmem.models import (
 )
 from graphmem.models.base import END_OF_TIME, START_OF_TIME
 from graphmem.ontology import InferenceRule, Ontology
-from graphmem.protocols import GraphBackend
+from graphmem.protocols import GraphBackend, without_expired
 from graphmem.text.normalize import canonical, fact_text
 
 if TYPE_CHECKING:
@@ -98,7 +99,15 @@ class NewFact:
     premises: tuple[Edge, ...]
 
 
-def infer(backend: GraphBackend, scope: Scope, ontology: Ontology, *, limit: int, dry_run: bool = False) -> Inferred:
+def infer(
+    backend: GraphBackend,
+    scope: Scope,
+    ontology: Ontology,
+    *,
+    limit: int,
+    dry_run: bool = False,
+    now: datetime | None = None,
+) -> Inferred:
     """Store what the rules of an ontology imply, and end the inferred facts that are no longer implied.
 
     The facts are read first and derived from outside of a transaction. A transaction stores at most 1,000 facts; it
@@ -112,10 +121,13 @@ def infer(backend: GraphBackend, scope: Scope, ontology: Ontology, *, limit: int
         Maximum number of facts that the rules derive; those that were stored before and aren't derived stay then.
     dry_run
         Change nothing; return what would be stored.
+    now
+        Nothing follows from facts that only episodes state which have expired by then; None is the present.
     """
     if limit < 1:
         raise InvalidInput(f"infer: limit must be at least 1, got {limit}")
     stated, inferred = read_facts(backend, scope, ontology.rules)
+    stated = {edge.id: edge for edge in without_expired(backend, scope, list(stated.values()), now or utc_now())}
     states = (temporal_fact(edge) for edge in stated.values() if edge.kind == "state")
     closure = compute_closure(states, ontology.rules, taken_by(stated.values(), inferred), limit)
     there = {_signature(row): row for row in inferred if _is_current(row)}
@@ -397,6 +409,7 @@ def infer_about(
     *,
     limit: int,
     dry_run: bool = False,
+    now: datetime | None = None,
 ) -> Inferred:
     """Store what a language model infers from the stated facts within two hops of an entity.
 
@@ -412,13 +425,15 @@ def infer_about(
         Maximum number of new facts.
     dry_run
         Change nothing; return what would be stored.
+    now
+        The model gets no fact that only episodes state which have expired by then; None is the present.
 
     Raises
     ------
     ExtractionFailed
         If the model fails or its reply can't be read.
     """
-    facts = _facts_around(backend, scope, entity_id)
+    facts = without_expired(backend, scope, _facts_around(backend, scope, entity_id), now or utc_now())
     tally = Tally()
     if not facts:
         return Inferred(dry_run=dry_run)

@@ -10,7 +10,7 @@ from math import log1p
 
 from graphmem.models import STATED_KINDS, Edge, EdgeQuery, Entity, EntityHit, Episode, EpisodeQuery, Scope
 from graphmem.ontology import Ontology
-from graphmem.protocols import ExtractionRequest, GraphBackend, Known, KnownFact, KnownName
+from graphmem.protocols import ExtractionRequest, GraphBackend, Known, KnownFact, KnownName, without_expired
 from graphmem.text.normalize import canonical, query_phrases, query_words, split_words, stems
 from graphmem.trust import USER, speaker_of
 
@@ -50,13 +50,13 @@ def build_requests(
     ontology
         With an ontology, the requests contain what is known about all of the episodes together.
     now
-        The present; turns that have expired by then aren't part of a request.
+        The present; turns, speakers and facts that have expired by then aren't part of a request.
     """
     sessions: defaultdict[str, list[Episode]] = defaultdict(list)
     for episode in episodes:
         if episode.session_id is not None:
             sessions[episode.session_id].append(episode)
-    speakers = {session: _speakers(backend, scope, session) for session in sessions}
+    speakers = {session: _speakers(backend, scope, session, now) for session in sessions}
     contexts: dict[str, tuple[Episode, ...]] = {}
     for group in sessions.values() if turns else ():
         contexts |= _contexts(backend, scope, group, turns, now)
@@ -69,12 +69,12 @@ def build_requests(
     if ontology is None or not requests:
         return requests
     taking_part = sorted(name for some in speakers.values() for name in some if name is not None)
-    known = find_known(backend, scope, requests, taking_part, ontology)
+    known = find_known(backend, scope, requests, taking_part, ontology, now)
     return [replace(request, known=known) for request in requests]
 
 
-def _speakers(backend: GraphBackend, scope: Scope, session: str) -> set[str | None]:
-    query = EpisodeQuery(session_id=session)
+def _speakers(backend: GraphBackend, scope: Scope, session: str, now: datetime) -> set[str | None]:
+    query = EpisodeQuery(session_id=session, live_at=now)
     return {_with_speaker(e).speaker for e in backend.find_episodes([scope], query, limit=_SESSION_SAMPLE)}
 
 
@@ -112,13 +112,14 @@ def find_known(
     requests: Sequence[ExtractionRequest],
     speakers: Sequence[str],
     ontology: Ontology,
+    now: datetime,
 ) -> Known:
     """Return what a scope holds about the speakers, the names and the words of some episodes.
 
     Names: those in the texts and of the speakers, then entities that share words with the texts; at most `MOST_NAMES`.
     Facts: those of these names that hold when the first of the episodes occurred and were told until then; events
     to come, of the last month, or of the last year if they share a rare word with the texts. Those that share rare
-    words come first, then single-valued relations; at most `MOST_FACTS`.
+    words come first, then single-valued relations; at most `MOST_FACTS`. None that only expired episodes state.
     """
     told = [request.episode.searchable_text for request in requests]
     context = [turn.text for turn in requests[0].context]
@@ -133,6 +134,7 @@ def find_known(
     if not best:
         return Known()
     facts = _known_facts(backend, scope, requests, [hit.entity for hit in best], ontology)
+    facts = without_expired(backend, scope, facts, now)
     others = _missing_ends(backend, scope, facts, {hit.entity.id for hit in best})
     entities = {entity.id: entity for entity in (*(hit.entity for hit in best), *others)}
     aliases: dict[str, list[str]] = {}
@@ -193,8 +195,10 @@ def _known_facts(
     ids = tuple(entity.id for entity in entities)
     query = EdgeQuery(touching=ids, kinds=STATED_KINDS, versions="all")
     found = backend.find_edges([scope], query, limit=_CANDIDATES, newest_first=True)
-    read = {request.episode.id for request in requests}  # what they ended before, if they are extracted again, holds
-    held = [edge for e in found if _holds(edge := e.without_ends(read), at, _EVENT_AGE_SHARED)]
+    # if they are extracted again, what they told first isn't known, and what they ended holds
+    read = {request.episode.id for request in requests}
+    told_before = (edge for edge in found if read.isdisjoint(edge.episode_ids[:1]))
+    held = [edge for e in told_before if _holds(edge := e.without_ends(read), at, _EVENT_AGE_SHARED)]
     wanted = {word for request in requests for word in stems(request.episode.searchable_text)}
     shared = {edge.id: wanted & stems(f"{edge.relation.replace('_', ' ')} {edge.fact}") for edge in held}
     occurrences = Counter(word for some in shared.values() for word in some)

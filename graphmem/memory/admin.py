@@ -260,12 +260,13 @@ class Administration(ScopedMemory):
         """
         limit = to_limit(limit)
         if about is None:
-            return infer(*self._stored(), limit=limit, dry_run=dry_run)
+            return infer(*self._stored(), limit=limit, dry_run=dry_run, now=self._engine.clock())
         from graphmem.inference.service import infer_about
 
         question = self._engine.inference_question
         entity = entity_called(self._engine.backend, self.scope, self._engine.stored_name(about))
-        return infer_about(*self._stored(), question, entity.id, limit=limit, dry_run=dry_run)
+        now = self._engine.clock()
+        return infer_about(*self._stored(), question, entity.id, limit=limit, dry_run=dry_run, now=now)
 
     def clear(self) -> Forgotten:
         """Erase the whole scope; other scopes of the store stay."""

@@ -28,6 +28,7 @@ from graphmem.protocols.backend import (
     pages,
     question_words,
     split_words,
+    without_expired,
     word_scores,
 )
 from graphmem.protocols.extraction import (
@@ -102,5 +103,6 @@ __all__ = [
     "require_scope",
     "split_words",
     "turns_per_call_of",
+    "without_expired",
     "word_scores",
 ]

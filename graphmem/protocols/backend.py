@@ -6,6 +6,7 @@ import re
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
+from datetime import datetime
 from itertools import chain
 from typing import Protocol, TypeVar, runtime_checkable
 
@@ -496,3 +497,16 @@ def pages(read: Callable[[str], list[R]]) -> Iterator[list[R]]:
     while page := read(after):
         yield page
         after = page[-1].id
+
+
+def without_expired(backend: GraphBackend, scope: Scope, edges: Sequence[Edge], now: datetime) -> list[Edge]:
+    """Return facts without those that only episodes state which have expired."""
+    ids = {episode_id for edge in edges for episode_id in edge.episode_ids}
+    if not ids:
+        return list(edges)
+    among = tuple(ids) if len(ids) <= _MOST_IDS else None
+    expired = set(backend.find_episode_ids([scope], EpisodeQuery(ids=among, expired_by=now)))
+    return [edge for edge in edges if not edge.episode_ids or not expired.issuperset(edge.episode_ids)]
+
+
+_MOST_IDS = 1000

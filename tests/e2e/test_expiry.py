@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from graphmem import GraphMemory, InvalidInput
+from graphmem.ingest.requests import build_requests
 from graphmem.models import FORGETTING, AsOf, Changes, EpisodeEnd, EpisodeExpiry, EpisodeQuery, Scope
+from graphmem.ontology import DEFAULT_ONTOLOGY
 from graphmem.protocols import GraphBackend
 from graphmem.testing.rows import scope_of
 from tests.e2e.test_search import TokenWordVectors
@@ -94,6 +96,24 @@ def test_a_fact_that_another_episode_states_outlives_the_expired_one(memory: Gra
     clock.now = NOW + HOUR
     assert targets(memory) == ["Porto"]
     assert len(texts(memory)) == 1
+
+
+def test_nothing_expired_is_shown_to_a_model_or_inferred_from(memory: GraphMemory, clock: Hands) -> None:
+    told(memory, "Maya | works_at | Acme", session_id="s", speaker="Zoe", expires_in=HOUR)
+    memory.add_facts([("Acme", "part_of", "Globex"), ("Maya", "likes", "tea")])
+    later = told(memory, "Maya | visits | Rome", session_id="s", speaker="Maya")
+    assert memory.admin.infer(dry_run=True).added
+
+    def shown() -> tuple[list[str], str | None]:
+        asked = store_of(memory).get_episodes([memory.scope], [later])[later]
+        store = store_of(memory)
+        [request] = build_requests(store, memory.scope, [asked], 4, DEFAULT_ONTOLOGY, now=clock.now)
+        return sorted(fact.target for fact in request.known.facts), request.addressee
+
+    assert shown() == (["Acme", "Globex", "tea"], "Zoe")
+    clock.now += 2 * HOUR
+    assert shown() == (["tea"], None)
+    assert memory.admin.infer(dry_run=True).added == 0
 
 
 @pytest.mark.parametrize(("expired", "live", "reads"), [(25, 0, 1), (24, 1, 1), (5, 1, 0), (5, 25, 0)])
