@@ -28,25 +28,34 @@ INJECTION_FLAG = "has_injection_flags"
 SKIPPED = "skipped"
 """Metadata key of an episode excluded from extraction; its value is the reason."""
 
-TOOL_ROLES = frozenset({"tool", "function", "tool_result", "tool_output", "function_call_output", "ipython"})
+RoleKind = Literal["user", "assistant", "tool", "system"]
 
-USER_ROLES = frozenset({"user", "human"})
-_ASSISTANT_ROLES = frozenset({"assistant", "ai"})
+_ROLES: dict[str, RoleKind] = {
+    **dict.fromkeys(("user", "human"), "user"),
+    **dict.fromkeys(("assistant", "ai", "model", "bot"), "assistant"),
+    **dict.fromkeys(("tool", "function", "tool_result", "tool_output", "function_call_output", "ipython"), "tool"),
+    **dict.fromkeys(("system", "developer"), "system"),
+}
+_ASSISTANT_NAMES = frozenset({"assistant", "ai"})
 USER, ASSISTANT = "User", "Assistant"
 """Names of speakers that only have a role."""
+
+
+def role_kind(role: str | None) -> RoleKind | None:
+    """Return the kind of a role as a provider or framework names it, in any case; None if there is none, or another."""
+    return _ROLES.get((role or "").strip().lower())
 
 
 def speaker_of(episode: Episode) -> str | None:
     """Return who says an episode: its speaker, else User or Assistant by the role of a message, else None."""
     if episode.speaker is not None or episode.source != "message" or not episode.role:
         return episode.speaker
-    return USER if episode.role.strip().lower() in USER_ROLES else ASSISTANT
+    return USER if role_kind(episode.role) == "user" else ASSISTANT
 
 
 def is_assistant(episode: Episode) -> bool:
     """Return whether an assistant says an episode: by its role, or by that as its name."""
-    said = {(name or "").strip().lower() for name in (episode.role, speaker_of(episode))}
-    return not said.isdisjoint(_ASSISTANT_ROLES)
+    return role_kind(episode.role) == "assistant" or (speaker_of(episode) or "").strip().lower() in _ASSISTANT_NAMES
 
 
 def trust_of(episode: Episode) -> Trust:
@@ -64,7 +73,7 @@ def stated_trust(episode: Episode) -> Trust | None:
 
 def is_external(episode: Episode) -> bool:
     """Return whether an episode is a document or the output of a tool."""
-    return episode.source == "document" or (episode.role or "").strip().lower() in TOOL_ROLES
+    return episode.source == "document" or role_kind(episode.role) == "tool"
 
 
 def best_trust(levels: Iterable[Trust]) -> Trust:
@@ -90,6 +99,6 @@ def is_suspicious(episode: Episode) -> bool:
     origin: Origin = "user"
     if stated == "external" or is_external(episode):
         origin = "external"
-    elif (episode.role or "").strip().lower() in _ASSISTANT_ROLES:  # a name that a user may choose says nothing
+    elif role_kind(episode.role) == "assistant":  # a name that a user may choose says nothing
         origin = "assistant"
     return looks_like_injection(episode.searchable_text, origin)

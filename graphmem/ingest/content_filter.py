@@ -10,9 +10,7 @@ from collections.abc import Callable
 from graphmem.messages import NO_TEXT
 from graphmem.models import Episode
 from graphmem.text.normalize import WORD
-from graphmem.trust import INJECTION_FLAG, TOOL_ROLES, trust_of
-
-SYSTEM_ROLES = frozenset({"system", "developer"})
+from graphmem.trust import INJECTION_FLAG, role_kind, trust_of
 
 
 def skip_reason(episode: Episode, *, detector: Callable[[Episode], bool] | None = None) -> str | None:
@@ -36,9 +34,10 @@ def skip_reason(episode: Episode, *, detector: Callable[[Episode], bool] | None 
         return "injection"
     if trust == "untrusted":
         return "untrusted"
-    if (episode.role or "").strip().lower() in TOOL_ROLES:
+    kind = role_kind(episode.role)
+    if kind == "tool":
         return "tool_output"
-    if (episode.role or "").strip().lower() in SYSTEM_ROLES:
+    if kind == "system":
         return "system_prompt"
     if episode.metadata.get(NO_TEXT):
         return "no_text"

@@ -12,10 +12,8 @@ from graphmem.models import STATED_KINDS, Edge, EdgeQuery, Entity, EntityHit, Ep
 from graphmem.ontology import Ontology
 from graphmem.protocols import ExtractionRequest, GraphBackend, Known, KnownFact, KnownName, without_expired
 from graphmem.text.normalize import canonical, query_phrases, query_words, split_words, stems
-from graphmem.trust import USER, speaker_of
+from graphmem.trust import USER, role_kind, speaker_of
 
-_USER_ROLES = (None, "user", "human")
-_ASSISTANT_ROLES = ("assistant", "ai", "model", "bot")
 _SESSION_SAMPLE = 50  # turns of a session examined for its speakers
 
 MOST_NAMES, MOST_FACTS = 25, 30
@@ -81,7 +79,7 @@ def _speakers(backend: GraphBackend, scope: Scope, session: str, now: datetime) 
 def _contexts(
     backend: GraphBackend, scope: Scope, episodes: Sequence[Episode], turns: int, now: datetime
 ) -> dict[str, tuple[Episode, ...]]:
-    """Return the turns that precede episodes of one session, oldest first, without those of tools; by episode id."""
+    """Return the turns that precede episodes of one session, oldest first, by episode id; without tools and systems."""
     found: dict[str, tuple[Episode, ...]] = {}
     wanted = turns * 3
     earlier: Sequence[Episode] = ()  # newest first
@@ -94,7 +92,7 @@ def _contexts(
             limit = wanted + position  # enough for the episodes before this one too, if no other ones lie between
             earlier = backend.find_episodes([scope], query, limit=limit, newest_first=True)
             has_all = 0 < len(earlier) < limit  # nothing is found before an episode that was erased meanwhile
-        said = [_with_speaker(e) for e in earlier[:wanted] if e.role in _USER_ROLES or e.role in _ASSISTANT_ROLES]
+        said = [_with_speaker(e) for e in earlier[:wanted] if role_kind(e.role) not in ("tool", "system")]
         found[episode.id] = tuple(reversed(said[:turns]))
     return found
 

@@ -13,6 +13,7 @@ from graphmem.models import Episode
 from graphmem.ontology import Ontology
 from graphmem.protocols import ExtractionRequest, Known, KnownFact, KnownName
 from graphmem.text.normalize import display_name
+from graphmem.trust import USER, speaker_of
 
 _RULES = """\
 You maintain the memory of a conversation. You are shown what the memory holds, the turns before, and one or more new \
@@ -187,12 +188,10 @@ def rules(ontology: Ontology, max_entities: int, max_edges: int) -> str:
 
 
 def speaker_name(episode: Episode) -> str | None:
-    """Return the name that "I" refers to in an episode: the speaker, else the capitalized role; None for a document."""
-    if episode.speaker:
-        return display_name(episode.speaker)
-    if episode.source != "message":
+    """Return the name that "I" refers to in an episode: the speaker, else User or Assistant; None for a document."""
+    if episode.source != "message" and not episode.speaker:
         return None
-    return "User" if episode.role in {None, "", "human"} else display_name(episode.role or "").capitalize()
+    return display_name(speaker_of(episode) or USER)
 
 
 def data_blocks(requests: Sequence[ExtractionRequest], context_bytes: int) -> str:

@@ -20,6 +20,7 @@ from graphmem.ontology import Ontology
 from graphmem.protocols import ExtractedEdge, ExtractedEnding, ExtractedEntity, Extraction, ExtractionRequest
 from graphmem.text.dates import DateSpan, find_dates
 from graphmem.text.normalize import STOP_WORDS, WORD, canonical, display_name, require_name, stem, stems, unaccented
+from graphmem.trust import role_kind
 
 _APOSTROPHE = re.compile("['’‘`´]")
 _POSSESSIVE = re.compile("(?<=\\w)['’‘`´]s\\b")
@@ -217,7 +218,6 @@ _SPEAKER_WORDS = frozenset({"i", "me", "my", "myself", "mine", "speaker", "the s
 _ADDRESSEE_WORDS = frozenset({"you", "your", "yourself", "addressee", "the addressee"})
 _USER_WORDS = frozenset({"user", "the user"})
 _ALIAS_RELATIONS = frozenset("alias_of same_as also_known_as known_as nickname_of has_nickname goes_by called".split())
-_USER_ROLES = (None, "user", "human")
 # limit on the examined items of a long reply; the rest is counted as over the limit
 _EXAMINED_PER_PLACE = 50
 
@@ -280,7 +280,7 @@ class _Selection:
         self._referents = {
             **dict.fromkeys(_SPEAKER_WORDS, speaker),
             **dict.fromkeys(_ADDRESSEE_WORDS, addressee),
-            **dict.fromkeys(_USER_WORDS, speaker if episode.role in _USER_ROLES else addressee),
+            **dict.fromkeys(_USER_WORDS, speaker if role_kind(episode.role) in (None, "user") else addressee),
         }
         self._told_at = episode.occurred_at
         self._known = request.known

@@ -369,6 +369,15 @@ def test_what_others_say_does_not_end_what_a_person_said_of_herself(backend: Gra
 OWN = Extraction(edges=(ExtractedEdge("Maya", "works_at", "Initech"),))
 
 
+@pytest.mark.parametrize(("role", "ends"), [("user", True), ("Human", True), ("model", False), (" AI ", False)])
+def test_an_assistant_with_a_name_ends_nothing_by_number(backend: GraphBackend, role: str, ends: bool) -> None:
+    say(backend, OWN, speaker="Maya")
+    [fact] = backend.find_edges([SCOPE], EdgeQuery())
+    over = Extraction(endings=(ExtractedEnding(fact_id=fact.id),))
+    say(backend, over, at=SUMMER, speaker="Gemini", role=role)
+    assert edges(backend) == [("Maya works at Initech", not ends)]
+
+
 @pytest.mark.parametrize(
     ("why", "speaker", "ends"),
     [

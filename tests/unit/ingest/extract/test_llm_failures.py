@@ -254,14 +254,24 @@ def test_of_several_turns_only_the_end_of_the_longest_is_left_out_and_counted() 
     assert cut(9_000, 100, 9_000) == [1_050, 0, 1_050]
 
 
-def test_turns_of_the_assistant_are_context() -> None:
+@pytest.mark.parametrize(
+    ("role", "speaker"),
+    [
+        ("assistant", "Assistant"),
+        ("Model", "Assistant"),
+        ("User", "User"),
+        ("agent", "Assistant"),
+        ("Tool", None),
+        ("system", None),
+    ],
+)
+def test_turns_are_context_unless_a_tool_or_a_system_wrote_them(role: str, speaker: str | None) -> None:
     backend = open_backend("memory://")
-    asked = episode("Where do you live?", role="assistant", speaker=None, session_id="s")
-    tool = episode("{}", role="tool", speaker=None, session_id="s")
+    asked = episode("Where do you live?", role=role, speaker=None, session_id="s")
     said = episode("Ghent.", session_id="s")
-    backend.add_episodes(SCOPE, [asked, tool, said])
+    backend.add_episodes(SCOPE, [asked, said])
     [request] = build_requests(backend, SCOPE, [said], 4, now=utc_now())
-    assert [(turn.speaker, turn.text) for turn in request.context] == [("Assistant", "Where do you live?")]
+    assert [turn.speaker for turn in request.context] == ([] if speaker is None else [speaker])
 
 
 @pytest.mark.parametrize(
