@@ -449,6 +449,7 @@ class Engine:
         job, scopes = self._expiry, self.backend.scopes() if self.served is None else self.served
         begun = time.monotonic()
         try:
+            self._scrub.take_over(scopes, lambda: job.stopping)
             while not job.stopping and (found := scopes_with_expired(self.backend, scopes, self.clock())):
                 for scope in found:
                     self.expire(scope, stopping=lambda: job.stopping, clean=self._scrub.add)

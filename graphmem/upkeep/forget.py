@@ -441,16 +441,18 @@ def expire(
         As for `forget`.
     """
     step = partial(_erase_batch, backend, scope, ontology, now)
-    done: list[Erased] = []
     if dry_run:
-        done = run_and_roll_back(backend, lambda: list(iter(step, None)))
-    else:
+        return summed(run_and_roll_back(backend, lambda: list(iter(step, None))), dry_run=True)
+    done: list[Erased] = []
+    left: tuple[str, ...] = ()
+    try:
         while (erased := backend.atomic(step)) is not None:
             done.append(erased)
             if stopping():
                 break
-    left = () if dry_run else clean_up(index, scope, done, clean or partial(scrub_files, backend))
-    return summed(done, dry_run=dry_run).changed(left=left)
+    finally:  # also after the batches before a failure
+        left = clean_up(index, scope, done, clean or partial(scrub_files, backend))
+    return summed(done, dry_run=False).changed(left=left)
 
 
 def _erase_batch(backend: GraphBackend, scope: Scope, ontology: Ontology, now: datetime) -> Erased | None:
@@ -496,6 +498,7 @@ class DeferredScrub:
     def __init__(self, backend: GraphBackend) -> None:
         self._backend = backend
         self._waiting: dict[Scope, JobState] = {}
+        self._has_taken_over = False
         self._lock = threading.Lock()
 
     def add(self, states: States) -> tuple[str, ...]:
@@ -503,6 +506,18 @@ class DeferredScrub:
         with self._lock:
             self._waiting.update(states)
         return ("bytes in files, until the background work has cleaned them",)
+
+    def take_over(self, scopes: Iterable[Scope], stopping: Callable[[], bool]) -> None:
+        """Add the erasures after which an earlier process, perhaps a killed one, didn't clean the files; once."""
+        if self._has_taken_over:
+            return
+        for scope in scopes:
+            if stopping():
+                return
+            state = self._backend.find_job_state(scope, FORGETTING)
+            if state.begun_at is not None:
+                self.add([(scope, state)])
+        self._has_taken_over = True
 
     def run(self) -> None:
         """Clean the files if an erasure waits for it; what is left waits for the next call."""

@@ -16,7 +16,10 @@ from graphmem.models import FORGETTING, AsOf, Changes, EpisodeEnd, EpisodeExpiry
 from graphmem.ontology import DEFAULT_ONTOLOGY
 from graphmem.protocols import GraphBackend
 from graphmem.testing.rows import scope_of
+from graphmem.upkeep.erase import Erased
+from graphmem.upkeep.forget import _erase_batch  # pyright: ignore[reportPrivateUsage]
 from tests.e2e.test_search import TokenWordVectors
+from tests.e2e.test_upkeep import left_of
 
 OpenMemory = Callable[..., GraphMemory]
 
@@ -271,6 +274,50 @@ def test_the_background_erases_what_has_expired_in_every_scope_and_cleans_the_fi
     assert len(cleaned) == 1
     states = [store_of(memory).find_job_state(scope, FORGETTING) for scope in scopes]
     assert [state.begun_at for state in states] == [None] * 3
+
+
+def killed(*_: object) -> Any:
+    raise KeyboardInterrupt
+
+
+def test_files_that_a_killed_process_left_are_cleaned_by_the_next_one(
+    sqlite_file: Path, open_memory: OpenMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = open_memory(f"sqlite:///{sqlite_file}")
+    told(memory, "Maya | visits | Oslo")
+    told(memory, "Maya | visits | Zanzibar", external_id="gone")
+    with monkeypatch.context() as patch:
+        patch.setattr(type(store_of(memory)), "scrub", killed)
+        with pytest.raises(KeyboardInterrupt):
+            memory.forget(episode="gone")
+    memory.close()
+    assert left_of(sqlite_file, "zanzibar") == ["zanzibar"]
+    with open_memory(f"sqlite:///{sqlite_file}", background=True) as second:
+        deadline = time.monotonic() + 30
+        while store_of(second).find_job_state(second.scope, FORGETTING).begun_at and time.monotonic() < deadline:
+            time.sleep(0.02)
+    assert left_of(sqlite_file, "zanzibar") == []
+
+
+def test_files_are_cleaned_after_the_batches_before_a_failure(
+    sqlite_file: Path, open_memory: OpenMemory, clock: Hands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = open_memory(f"sqlite:///{sqlite_file}", clock=clock)
+    for place in ("Zanzibar", "Oslo"):
+        told(memory, f"Maya | visits | {place}", expires_in=HOUR)
+    clock.now = NOW + 2 * HOUR
+    batches: list[object] = []
+
+    def second_fails(*given: Any) -> Erased | None:
+        batches.append(given)
+        return killed() if len(batches) == 2 else _erase_batch(*given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("graphmem.upkeep.forget._BATCH", 1)
+        patch.setattr("graphmem.upkeep.forget._erase_batch", second_fails)
+        with pytest.raises(KeyboardInterrupt):
+            memory.admin.expire()
+    assert left_of(sqlite_file, "zanzibar", "oslo") == ["oslo"]
 
 
 def test_a_context_about_everything_quotes_no_summary_while_something_expired_is_there(
