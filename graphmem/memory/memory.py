@@ -486,7 +486,8 @@ class GraphMemory(Exploration):
         text, lines = build_context(facts, left, count_tokens, question=query, episodes=said, communities=about)
         why = explain_context(lines, text, found, count_tokens) if explain else ()
         degraded = dict.fromkeys((*found.degraded, *known.degraded))
-        return Context(fenced(text), why, confidence=found.confidence, degraded=degraded)
+        unknown = found.unknown_asker
+        return Context(fenced(text), why, confidence=found.confidence, degraded=degraded, unknown_asker=unknown)
 
     def forget(
         self,

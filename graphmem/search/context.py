@@ -77,11 +77,15 @@ class Context(str):
         Confidence of the search: that one of the best episodes answers the question.
     degraded
         Messages about components that were unavailable or not ready.
+    unknown_asker
+        Whether the question is in the first person and it isn't known who asks; what others said of themselves doesn't
+        answer it then.
     """
 
     lines: tuple[ContextLine, ...]
     confidence: float
     degraded: tuple[str, ...]
+    unknown_asker: bool
 
     def __new__(
         cls,
@@ -90,10 +94,12 @@ class Context(str):
         *,
         confidence: float = 0.0,
         degraded: Iterable[str] = (),
+        unknown_asker: bool = False,
     ) -> Self:
         """Return the text with these attributes."""
         made = super().__new__(cls, text)
         made.lines, made.confidence, made.degraded = tuple(lines), confidence, tuple(degraded)
+        made.unknown_asker = unknown_asker
         return made
 
     @property

@@ -106,7 +106,7 @@ def ingest(
         except KeyboardInterrupt:
             _print_interrupted(session.out, memory, load)
             raise typer.Exit(INTERRUPTED) from None
-        _print_result(session.out, memory, load)
+        _print_result(session, memory, load)
     report = load.report
     if report.rejected_count:
         raise typer.Exit(SOME_REFUSED if report.received else FAILED)
@@ -127,6 +127,8 @@ def remember(
     extractor: ExtractorOption = None,
 ) -> None:
     """Store one turn of a conversation."""
+    if not text.strip():
+        raise typer.BadParameter("TEXT is empty")
     said_at = None if at is None else moment("--at", at)
     with session.open(extractor=extractor, make=True) as memory:
         receipt = memory.remember(
@@ -141,7 +143,7 @@ def remember(
             return
         rows = [("episode", receipt.episode_id), ("new entities", report.entities), ("new facts", report.edges)]
         session.out.pairs(rows)
-        _print_waiting(session.out, memory)
+        _print_waiting(session, memory)
 
 
 def _columns(given: Sequence[str]) -> dict[str, str]:
@@ -195,8 +197,8 @@ def _print_interrupted(out: Output, memory: GraphMemory, load: FileLoad) -> None
     out.note("to continue, run the same command again; stored items are not added twice")
 
 
-def _print_result(out: Output, memory: GraphMemory, load: FileLoad) -> None:
-    report = load.report
+def _print_result(session: Session, memory: GraphMemory, load: FileLoad) -> None:
+    out, report = session.out, load.report
     items = report.rejected[len(load.refused) :]
     if out.as_json:
         names = "received stored known skipped extracted failed entities edges supported ended seconds".split()
@@ -217,17 +219,18 @@ def _print_result(out: Output, memory: GraphMemory, load: FileLoad) -> None:
         out.note(f"refused: {each.item}: {each.reason}")
     if report.rejected_count > _PRINTED:
         out.note(f"and {report.rejected_count - _PRINTED:,} more; --json lists up to {len(report.rejected):,}")
-    _print_waiting(out, memory)
+    _print_waiting(session, memory)
 
 
-def _print_waiting(out: Output, memory: GraphMemory) -> None:
+def _print_waiting(session: Session, memory: GraphMemory) -> None:
     """Print the number of episodes waiting for extraction and the state of the queue."""
-    stats = memory.stats()
+    stats, out = memory.stats(), session.out
     if stats.queue.state != "running":
         out.note(f"extraction is {stats.queue}")
     if waiting := stats.pending_episodes:
         waits = counted(waiting, "episode waits", "episodes wait")
-        out.note(f"{waits} for extraction: graphmem backfill extracts them, graphmem stats lists failures")
+        out.note(f"{waits} for extraction: this extracts them, and graphmem stats lists failures")
+        out.command(session.command_line("backfill"))
 
 
 def _summary(report: LoadReport, files: int) -> list[tuple[str, Any]]:

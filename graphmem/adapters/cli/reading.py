@@ -137,9 +137,11 @@ def context(
             min_trust=min_trust,
         )
         if session.out.as_json:
-            session.out.document({"query": query, "context": block})
+            session.out.document({"query": query, "context": block, "unknown_asker": block.unknown_asker})
         elif block:
             session.out.line(block)
+            if block.unknown_asker:
+                session.note_unknown_asker()
         if not block:
             session.nothing(_explain_empty(memory, f"no fact found for {query!r} within the budget"))
 
@@ -204,7 +206,7 @@ def history(
     as_of: AsOfOption = None,
     known: KnownOption = None,
 ) -> None:
-    """List all versions of the facts of an entity."""
+    """List all versions of the facts whose subject is an entity."""
     at = point_in_time(as_of, known)
     with session.open() as memory:
         found = memory.history(name, relation, text, limit=limit, as_of=at)
@@ -249,13 +251,9 @@ def _show_versions(
 
         similar = [entity.name for entity in memory.entities(name, limit=5)]
         known = any(canonical(entity) == canonical(name) for entity in similar)
-        hint = (
-            " that matches; it has other facts"
-            if known
-            else f"; similar names: {', '.join(similar)}"
-            if similar
-            else ""
-        )
+        hint = f"; similar names: {', '.join(similar)}" if similar else ""
+        if known:
+            hint = " that matches; it has other facts" if memory.facts(name, limit=1) else ", which no fact is about"
         session.nothing(_explain_empty(memory, f"nothing found about {name!r}{hint}"))
 
 
@@ -329,6 +327,8 @@ def _explain_empty(memory: GraphMemory, message: str) -> str:
     if counts.pending_episodes:
         waits = counted(counts.pending_episodes, "episode waits", "episodes wait")
         return f"{message}: {waits} for extraction; see graphmem doctor"
+    if counts.episodes:
+        return f"{message}: no facts were extracted from the {counted(counts.episodes, 'episode')} of the scope"
     others = [str(scope) for scope in memory.admin.scopes() if scope != memory.scope]
     hint = f"; scopes with data: {', '.join(others[:10])}" if others else ""
     return f"{message}: the scope {str(memory.scope)!r} is empty{hint}"

@@ -94,6 +94,8 @@ def search(
             session.out.document(found)
         elif len(found):
             _print_found(session, found, why=why)
+        if found.unknown_asker and not session.out.as_json:
+            session.note_unknown_asker()
         for reason in found.degraded if not session.out.as_json else ():
             session.out.note(f"degraded search: {reason}")
         if found.trace_id is not None and not session.out.as_json:

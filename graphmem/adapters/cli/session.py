@@ -289,7 +289,7 @@ class Session:
 
         url = self.settings.store
         if not make and (path := _file_of(url)) and not Path(path).exists():
-            hint = "create one with graphmem ingest, try graphmem demo, or name another with --store URL"
+            hint = "create one with graphmem ingest or remember, try graphmem demo, or name another with --store URL"
             raise BackendUnavailable(f"there is no store at {path}: {hint}")
         settings = self.settings.model_copy(update=overrides)
         return GraphMemory.open(url, scope=self.scope, settings=settings, extractor=extractor, background=background)
@@ -302,6 +302,10 @@ class Session:
         given = (("--store", store), ("--scope", self.shared.scope), ("--config", self.shared.config))
         options = [word for name, value in given if value is not None for word in (name, value)]
         return shlex.join(["graphmem", *arguments, *options])
+
+    def note_unknown_asker(self) -> None:
+        """Print that a question in the first person has no known asker."""
+        self.out.note("it isn't known who asks, so others' words don't answer this; name a speaker with --asked-by")
 
     def nothing(self, message: str) -> None:
         """Print a message and exit with the code for nothing found."""
