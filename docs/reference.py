@@ -164,7 +164,7 @@ _CLI = """# Command line
 installs shell completion. `graphmem demo` shows most of the commands at work on a bundled conversation.
 
 A DATE is `2026`, `2026-01`, `2026-01-31` (its start, in UTC) or an ISO 8601 time with an offset. Commands that only
-read never create a store: a missing store is an error. `ingest`, `import` and `demo` create one.
+read never create a store: a missing store is an error. `remember`, `ingest`, `import` and `demo` create one.
 
 ## Output
 
@@ -178,7 +178,7 @@ removed.
 | code | meaning |
 |---|---|
 | 0 | success |
-| 1 | failure; `ingest` accepted nothing; `doctor` found a problem |
+| 1 | failure; `ingest` refused all that it read; `doctor` found a problem |
 | 2 | invalid command line, setting or file name |
 | 3 | the store is unavailable, damaged, or written by a newer version |
 | 4 | nothing found |

@@ -120,7 +120,8 @@ class Administration(ScopedMemory):
         again
             Extract all episodes again, for example with a better extractor: facts of an episode that the new extraction
             doesn't state are retracted, which `history` shows, and facts that they had ended are active again. An
-            episode that fails keeps its old facts. Ready-made facts stay.
+            episode that fails keeps its old facts. Ready-made facts stay, but not those added with a `source`: these
+            count as facts of that episode.
         on_progress
             As in `GraphMemory.ingest`.
 

@@ -181,7 +181,7 @@ class Exploration(ScopedMemory):
         limit: int = 100,
         scopes: Scopes | None = None,
     ) -> tuple[Fact, ...]:
-        """Return all versions of the facts of an entity, newest first: past, present and retracted.
+        """Return all versions of the facts whose subject is an entity, newest first: past, present and retracted.
 
         Parameters
         ----------

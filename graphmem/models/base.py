@@ -150,7 +150,7 @@ def _explain(model: str, error: ValidationError) -> str:
         shown = repr(problem.get("input"))
         if len(shown) > 120:
             shown = f"{shown[:117]}…"
-        lines.append(f"{model}.{where}: {problem['msg']} (got {shown})")
+        lines.append(f"{model}.{where}: {problem['msg'].removeprefix('Value error, ')} (got {shown})")
     return "; ".join(lines)
 
 
