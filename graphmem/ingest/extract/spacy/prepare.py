@@ -221,6 +221,12 @@ _COMPLETE = re.compile(
 _AGREES = re.compile(r"(?:yes|yeah|yep|yup|sure|of course|indeed|i do|i am|still)\b[\s,.!]*", re.IGNORECASE)
 _DENIES = re.compile(r"(?:no|nope|nah|not anymore|not any more)\b[\s,.!]*", re.IGNORECASE)
 _PLACE = re.compile(r"(?:in|at|near|from|for|with) ", re.IGNORECASE)
+_PERSON = re.compile(
+    r"(?<![\w'-])(?:(?P<who>[Ii]|you)(?P<space> ?)(?P<be>'m|'re|(?<= )(?:am|are|was|were)\b)|"
+    r"(?P<object>you(?= *(?:$|(?:in|at|on|to|for|with|from|about|and|or|as|by|of|now|today)\b)))|"
+    r"(?:(?i:my|our|mine|ours|myself|ourselves|i|we|your|yours|you|yourself)|me|us)(?![\w-]))"
+)
+_YOU = re.compile(r"\byou(?:r|rs|rself)?\b", re.IGNORECASE)
 _ADVERBS = r"(?:(?:currently|now|still|actually|also|usually|normally) )?"
 _NAME = r"[A-Z][\w&'-]*(?: [A-Z][\w&'-]*){0,3}"
 _LEAD = r"(?i:(?:oh\b[\s,.!-]*)?(?:(?:oops|wait|sorry|no|actually|my mistake|i mean)\b[\s,.:!-]*)+|\*(?=\S))"
@@ -246,6 +252,8 @@ def completed(request: ExtractionRequest) -> str:
     for pattern, complete in _COMPLETIONS:
         if (match := pattern.search(question)) is not None:
             sentences = complete(match, answer)
+            if _YOU.search(sentences) and request.addressee != before.speaker:
+                return text  # "you" is the one who asked, which no part of the request says
             return f"{sentences}{rest}" if sentences else text
     return text
 
@@ -335,9 +343,21 @@ def _origin(_: re.Match[str], answer: str) -> str:
     return f"I am from {_PLACE.sub('', answer, count=1)}." if _fragment(answer) else ""
 
 
+def _by_asked(question: str) -> str:
+    """Return words of a question as the person who is asked says them: "know your sister" for "know my sister"."""
+    return _PERSON.sub(_turned, question)
+
+
+def _turned(match: re.Match[str]) -> str:
+    if match["object"]:
+        return "me"
+    who, space, be = match["who"], match["space"], match["be"]
+    return f"{words.ANSWERED[who.lower()]}{space}{words.ANSWERED[be]}" if who else words.ANSWERED[match[0].lower()]
+
+
 def _whether(asked: re.Match[str], answer: str) -> str:
     """Complete "yes", "no" and "no, at Globex" after "Do you still work at Initech?"."""
-    auxiliary, rest = ("am ", asked["rest"]) if asked["aux"].lower() == "are" else ("", asked["rest"])
+    auxiliary, rest = "am " if asked["aux"].lower() == "are" else "", _by_asked(asked["rest"])
     if (agrees := _AGREES.match(answer)) is not None:
         return f"I {auxiliary}{rest}." if not answer[agrees.end() :] else ""
     if (denies := _DENIES.match(answer)) is None:

@@ -126,6 +126,7 @@ CREATING = _words("creating")
 CREATED = _words("created")
 OCCASIONS = _words("occasions")
 IRREGULAR_PAST: Mapping[str, str] = _TABLES["past"]
+ANSWERED: Mapping[str, str] = _TABLES["answered"]
 SPELLED: Mapping[str, str] = _TABLES["spelled"]
 GREETINGS: list[str] = _TABLES["openings"]["greetings"]
 
