@@ -380,7 +380,7 @@ def _standing(verb: Token) -> float | None:
             if head.lemma_ == "mean" and head.tag_ == "VBD" and any(t.lower_ == "i" for t in subjects_of(head)):
                 token = head
                 continue  # "sorry, I meant I live in Bern"
-            if head.lemma_ not in words.REPORTING or negation(head) or _unreal(head):
+            if head.lemma_ not in words.REPORTING or negation(head) or _unreal(head) or _quotes_oneself(head):
                 return None
             limit = min(limit, 0.5)
         if token.dep_ == "ccomp" and token.i < head.i and head.lemma_ in words.HEARSAY:
@@ -394,6 +394,13 @@ def _standing(verb: Token) -> float | None:
             return None
         token = head
     return limit
+
+
+def _quotes_oneself(verb: Token) -> bool:
+    """Return whether "I said", "I told you" or "I thought" governs a clause, often to correct what was said."""
+    past = "VBD" in {verb.tag_, *(a.tag_ for a in helpers(verb))}
+    spoken = verb.lemma_ in words.HEARSAY and verb.lemma_ != "hear"
+    return past and spoken and any(t.lower_ in ("i", "we") for t in subjects_of(verb))
 
 
 def reports(verb: Token) -> Iterator[Token]:

@@ -215,6 +215,9 @@ _CALLS = re.compile(
     r"(?:[\"“](?P<quoted>[\w' -]{1,30})[\"”]|(?P<name>[A-Z][\w'-]{0,30})(?![\w'-]| [A-Z]))"
 )
 _SENTENCES = re.compile(r"(?<=[.!?])\s+|\n+")
+_QUOTING_ONESELF = re.compile(
+    r"(?<![Aa]s )(?<![Ll]ike )\bI (?:just |first |once |already )?(?:said|told|mentioned|thought|believed)\b"
+)
 _OLDEST = 120
 _LONGEST = 500
 
@@ -236,6 +239,7 @@ def attributes(text: str, speaker: str) -> Iterator[ExtractedEdge]:
             or re.match(r"(?:if|suppose|imagine)\b", sentence, re.IGNORECASE)
         ):
             continue
+        sentence = _QUOTING_ONESELF.split(sentence, maxsplit=1)[0]  # "I said my birthday is on 3 May" takes it back
         yield from _owned(sentence, speaker)
         yield from _ages(sentence, speaker)
         yield from _introductions(sentence, speaker)

@@ -132,3 +132,38 @@ def test_an_explicit_correction_reaches_over_the_turn_of_another(extractor: Spac
 @pytest.mark.parametrize("text", ["Sorry, I meant Bruges.", "Actually, I live in Bruges."])
 def test_what_was_said_long_ago_is_not_corrected(extractor: SpacyExtractor, text: str) -> None:
     assert read(extractor, request(text, "I live in Ghent.", later=timedelta(days=2)))[1] == set()
+
+
+@pytest.mark.parametrize(
+    ("text", "facts"),
+    [
+        ("I said I live in Rome. I actually live in Milan.", {"lives_in Milan"}),
+        ("I said that I live in Rome, but I actually live in Milan.", {"lives_in Milan"}),
+        ("I told you I live in Rome. I live in Milan, actually.", {"lives_in Milan"}),
+        ("I said I work at Acme. I actually work at Globex.", {"works_at Globex"}),
+        ("I said I moved to Rome last week. I actually moved to Milan.", {"lives_in Milan"}),
+        ("Sorry, I said I work in engineering. I'm actually a product manager", {"is_a product manager"}),
+        ("I said my sister is Anna. My sister is actually Lena.", {"has_sister Lena"}),
+        ("I thought Tom lives in Rome. Tom lives in Milan.", {"lives_in Milan"}),
+        ("I said my birthday is on 3 May. My birthday is on 4 May.", {"has_birthday 4 May"}),
+    ],
+)
+def test_what_the_speaker_once_said_is_not_said_again(extractor: SpacyExtractor, text: str, facts: set[str]) -> None:
+    assert read(extractor, request(text))[0] == facts
+
+
+@pytest.mark.parametrize("text", ["I said I live in Rome.", "I said I quit Acme."])
+def test_what_the_speaker_once_said_alone_is_no_fact(extractor: SpacyExtractor, text: str) -> None:
+    assert read(extractor, request(text)) == (set(), set())
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["As I said, I live in Rome.", "I live in Rome, as I said.", "I think I live in Rome.", "I know I live in Rome."],
+)
+def test_what_is_said_again_is_a_fact(extractor: SpacyExtractor, text: str) -> None:
+    assert read(extractor, request(text))[0] == {"lives_in Rome"}
+
+
+def test_an_age_told_before_is_kept_if_it_is_repeated(extractor: SpacyExtractor) -> None:
+    assert read(extractor, request("As I said, I'm 29 years old."))[0] == {"has_age 29 years"}

@@ -304,6 +304,15 @@ def test_what_is_not_meant_or_may_come_later_is_no_fact(text: str) -> None:
     assert told(("2026-03-01", text)) == {}
 
 
+def test_a_spoken_correction_leaves_what_is_right() -> None:
+    correction = ("2026-03-20", "I said I live in Rome. I actually live in Milan.")
+    assert told(correction) == {"Sam lives_in Milan": ("2026-03-20", None)}
+    assert told(("2026-03-01", "I live in Rome."), correction) == {
+        "Sam lives_in Rome": ("2026-03-01", "2026-03-20"),
+        "Sam lives_in Milan": ("2026-03-20", None),
+    }
+
+
 @pytest.mark.parametrize("text", ["When I moved to Tokyo, I joined Sony.", "Since I live in Tokyo, I like it."])
 def test_a_conjunction_of_what_happened_leaves_its_fact(text: str) -> None:
     assert "Sam lives_in Tokyo" in told(("2026-03-01", text))
