@@ -113,6 +113,7 @@ class Names:
             span = doc.char_span(quoted.start(1), quoted.end(1), label="WORK_OF_ART", alignment_mode="contract")
             if span is not None:
                 self._entity_at.update({t.i: span for t in span})
+        self._learn_relatives()
         self._full: dict[str, End] = {}
         self.title = self._title_end(title) if title else None
         self._title_at: set[int] = set()
@@ -121,10 +122,48 @@ class Names:
             self._find_title(self.title.name)
         self._learn_full_names()
 
+    def _learn_relatives(self) -> None:
+        """Record as persons the names after kinship words that the recognizer doesn't know: "my sister Ana Costa"."""
+        firsts: dict[str, str] = {}
+        for noun in self.doc:
+            if noun.is_lower and noun.lemma_ in words.KIN and (name := self._beside(noun)) is not None:
+                self._entity_at.update({t.i: name for t in name})
+                firsts[name.text] = name[0].text
+        for token in self.doc if firsts else ():
+            if token.text in firsts and token.pos_ == "PROPN" and token.i not in self._entity_at:
+                self._entity_at[token.i] = self._person(token.i, token.i + 1)
+
+    def _beside(self, noun: Token) -> Span | None:
+        """Return the name of a relative that isn't recognized as a name of a person, a place or a firm."""
+        start = noun.i + 1
+        start += start < len(self.doc) and self.doc[start].text == ","
+        end = start
+        while end < noun.sent.end and self.doc[end].pos_ == "PROPN" and self.doc[end].text.istitle():
+            end += 1
+        if start == end or any(t.ent_type_ in ("PERSON", "ORG", *words.PLACES) for t in self.doc[start:end]):
+            return None
+        head = self.doc[end - 1]
+        apposed = head.dep_ == "appos" and head.head == noun
+        prefixed = noun.head == head and noun.dep_ in ("compound", "nmod") and start == noun.i + 1
+        owned = any(c.dep_ == "poss" for c in (*noun.children, *(head.children if prefixed else ())))
+        return self._person(start, end) if owned and (apposed or prefixed) else None
+
+    def _person(self, start: int, end: int) -> Span:
+        last = self.doc[end - 1]
+        span = self.doc.char_span(self.doc[start].idx, last.idx + len(last), label="PERSON")
+        assert span is not None
+        return span
+
+    def is_person(self, token: Token) -> bool:
+        """Return whether a word is in the name of a person."""
+        span = self._entity_at.get(token.i)
+        return span is not None and span.label_ == "PERSON"
+
     def _learn_full_names(self) -> None:
         """Map "Rogers" to "Carl Rogers" if only one person in the text has that name."""
         seen: dict[str, set[str]] = {}
-        people = [self._of_entity(e) for e in self.doc.ents if e.label_ == "PERSON"]
+        spans = dict.fromkeys(e for e in self._entity_at.values() if e.label_ == "PERSON")
+        people = [self._of_entity(e) for e in spans]
         people += [self.title] if self.title and self.title.kind == "person" else []
         for end in people:
             if end is not None and " " in end.name:
@@ -332,6 +371,8 @@ class Names:
             if child.dep_ in ("appos", "compound") and child.pos_ == "PROPN" and (span := self._entity_at.get(child.i)):
                 known = self._of_entity(span)
                 return as_relative(token, known) if known is not None else None
+            if child in introduced(token) and noun in words.PETS and (pet := self._common(child)) is not None:
+                return as_relative(token, pet)
         owner = self.owner(token)
         ours = any(c.lower_ == "our" for c in token.children)
         if owner is not None and not (noun in words.SEVERAL and (token.tag_ == "NN" or ours)):

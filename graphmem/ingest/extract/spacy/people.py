@@ -90,8 +90,8 @@ def _owner_by_verb(token: Token, names: Names) -> End | None:
 
 def _named_by(token: Token, names: Names) -> list[End]:
     """Return the proper names attached to a noun: "my sister Anna", "the nurse Ida", "two cats, Tom and Kit"."""
-    near = [c for c in token.children if c.dep_ in ("appos", "compound") and c.ent_type_ == "PERSON"]
-    if token.dep_ in ("appos", "compound", "nmod") and token.head.ent_type_ == "PERSON":
+    near = [c for c in token.children if c.dep_ in ("appos", "compound") and names.is_person(c)]
+    if token.dep_ in ("appos", "compound", "nmod") and names.is_person(token.head):
         near.append(token.head)
     known = [e for other in near for e in names.end(other) if e.label == "PERSON" and not e.role][:1]
     listed = [e for name in introduced(token) for e in names.ends(name) if e.named and not e.role]

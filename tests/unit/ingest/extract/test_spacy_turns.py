@@ -545,3 +545,42 @@ def test_a_first_name_alone_is_who_was_named_last_in_the_session() -> None:
 )
 def test_one_person_stays_one(turns: tuple[tuple[str, str], ...]) -> None:
     assert {name for name in told(*turns) if "(" in name} == set()
+
+
+@pytest.mark.parametrize("relative", ["sister", "brother", "friend", "boss"])
+@pytest.mark.parametrize(
+    ("verb", "relation", "target"),
+    [("lives in", "lives_in", "Rome"), ("moved to", "lives_in", "Rome"), ("works at", "works_at", "Globex")],
+)
+def test_a_name_after_a_kinship_word_is_that_of_the_relative(
+    relative: str, verb: str, relation: str, target: str
+) -> None:
+    facts = told(("2026-03-01", f"My {relative} Ana {verb} {target}."))
+    assert set(facts) == {f"Sam has_{relative} Ana", f"Ana {relation} {target}"}
+
+
+def test_a_move_of_a_relative_ends_the_home_before() -> None:
+    facts = told(("2026-03-01", "My sister Ana lives in Rome."), ("2026-03-20", "Ana moved to Oslo."))
+    assert facts["Ana lives_in Rome"] == ("2026-03-01", "2026-03-20")
+    assert facts["Ana lives_in Oslo"] == ("2026-03-20", None)
+
+
+@pytest.mark.parametrize(
+    ("text", "facts"),
+    [
+        ("My sister, Ana, lives in Rome.", {"Sam has_sister Ana", "Ana lives_in Rome"}),
+        ("Tom's sister Ana lives in Rome.", {"Tom has_sister Ana", "Ana lives_in Rome"}),
+        ("My boss Ana Costa lives in Rome.", {"Sam has_boss Ana Costa", "Ana Costa lives_in Rome"}),
+        ("I live with my sister Ana.", {"Sam has_sister Ana", "Sam lives_with Ana"}),
+        ("My sister Ana is a nurse. Ana lives in Rome.", {"Sam has_sister Ana", "Ana is_a nurse", "Ana lives_in Rome"}),
+        ("My teacher Mrs. Smith lives in Rome.", {"Sam has_teacher Smith", "Smith lives_in Rome"}),
+        ("I walk with my dog Milo.", {"Sam has_dog Milo", "Sam walks_with Milo"}),
+    ],
+)
+def test_a_relative_with_a_name_is_one_entity(text: str, facts: set[str]) -> None:
+    assert set(told(("2026-03-01", text))) == facts
+
+
+@pytest.mark.parametrize("text", ["My family Christmas party was in Rome.", "My friend and Ana live in Rome."])
+def test_a_capital_after_a_kinship_word_may_begin_something_else(text: str) -> None:
+    assert not [fact for fact in told(("2026-03-01", text)) if "has_" in fact]
