@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -28,6 +28,10 @@ _SLANG = re.compile(
     rf"(?=['a-z])(?<![\w'])(?:{'|'.join(f'({slang})' for slang in words.SPELLED)})(?![\w'])", re.IGNORECASE
 )
 _GREETING = "|".join(words.GREETINGS)
+_ITEM = re.compile(r"(?:(?:[-*+–]|(?P<number>\d{1,3})[.)])\s+(?:\[[ xX]\]\s+)?|•\s*)(?=\S)")
+_BULLET = re.compile("[•‣◦▪]")
+_HEADING = re.compile(r"#{1,6}\s+(?=\S)")
+_RULE = re.compile(r"[\s|:=*_+-]*")  # below a title, between paragraphs, or between the head of a table and its rows
 _TAG = re.compile(  # rhetorical questions
     r",? (?:can|would) you believe (?:it|that|this)\s*\?|"
     r", (?:any (?:objections|thoughts|ideas|questions)|right|ok|okay|agreed|huh|you know|don't you think)\s*\?",
@@ -36,7 +40,7 @@ _TAG = re.compile(  # rhetorical questions
 _LEAD_IN = re.compile(
     r"(?<![\w:])(?:[A-Za-z][\w'-]{0,20} ){0,6}[A-Za-z][\w'-]{0,20}: (?=[A-Z]|(?:I|we|it|my|our|the)\b)"
 )
-_DASH = re.compile(r"(?<!\s)\s+[-–—]+\s+|—|(?:(?<!\s)\s+)?\.{3,}\s*|…")
+_DASH = re.compile(r"(?<!\s)[^\S\n]+[-–—]+\s+|—|(?:(?<!\s)\s+)?\.{3,}\s*|…")
 # "Lost my job": the parser tags these as nouns or imperatives
 _NO_SUBJECT = re.compile(
     r"^((?:Just|Finally|Also|Recently|Even)\s+)?((?:[Gg]ot|[Ll]ost|[Qq]uit|[Ll]eft|[Ww]ent|[Bb]ought|[Mm]oved|[Jj]oined|[Bb]een(?=\s+(?:to|\w+ing)\b)))"
@@ -112,9 +116,10 @@ def prose(text: str, participants: Iterable[str] = (), *, message: bool = True) 
     """
     text = own_words(text, participants) if message else text
     text = _NO_PROSE.sub(" ", text).translate(_STRAIGHT)
-    text = _SYMBOLS.sub(" ", text)
     if not message:
-        return re.sub(r"\s+", " ", text).strip()
+        blocks = (" ".join(_SYMBOLS.sub(" ", block).split()) for block in _blocks(text))
+        return " ".join(_ended(block) for block in blocks if block.strip(",;:"))
+    text = _SYMBOLS.sub(" ", "\n".join(_lines(text)))
     text = _SLANG.sub(lambda match: _PLAIN[(match.lastindex or 1) - 1], text)
     text = re.sub(r"(?<!\s)\s+&\s+", " and ", text)
     names = vocatives(participants)
@@ -133,6 +138,52 @@ def prose(text: str, participants: Iterable[str] = (), *, message: bool = True) 
         if _SEVERAL_WORDS.search(body):
             kept.append(body if body[-1] in ".!?" else f"{body}.")
     return " ".join(kept)
+
+
+def _lines(text: str) -> Iterator[str]:
+    """Yield the lines of a text: those of lists and titles without their marks, those of tables cell by cell.
+
+    What is a block of its own has an empty line before it, and after it unless it may continue in the next line.
+    """
+    listed = True  # a number other than 1 continues a list, but doesn't begin one inside a paragraph
+    for line in _BULLET.sub("\n•", text).split("\n"):
+        bare = line.lstrip()
+        item, heading = _ITEM.match(bare), _HEADING.match(bare)
+        if item and (listed or item["number"] in (None, "1")):
+            body = bare[item.end() :]
+            yield from ("", line if _NO_SUBJECT.match(body) else body)  # "- Moved to Rome" isn't said of the speaker
+            listed = True
+        elif heading or bare.startswith("|") or " | " in line or _RULE.fullmatch(line):
+            cells = [bare[heading.end() :]] if heading else line.split("|")
+            for cell in cells if not _RULE.fullmatch(line) else ():
+                yield from ("", cell)
+            yield ""
+            listed = True
+        else:
+            yield line
+            listed = listed and line[:1].isspace()
+
+
+def _blocks(text: str) -> Iterator[str]:
+    """Yield the paragraphs, items, cells and titles of a document; a sentence may continue after an empty line."""
+    block: list[str] = []
+    closed = False
+    for line in _lines(text):
+        if not line.strip():
+            closed = True
+            continue
+        if closed and not line.lstrip()[0].islower():
+            yield " ".join(block)
+            block = []
+        block.append(line)
+        closed = False
+    yield " ".join(block)
+
+
+def _ended(block: str) -> str:
+    """Return a block with a mark at its end, so that the parser doesn't join it with the next one."""
+    block = block.rstrip(",;:")
+    return block if block.rstrip("\"')]").endswith((".", "!", "?", "…")) else f"{block}."
 
 
 def _with_subject(match: re.Match[str]) -> str:

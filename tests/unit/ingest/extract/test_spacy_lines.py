@@ -1,0 +1,91 @@
+"""Lists, tables and titles: what stands in a line of its own is a sentence of its own."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from graphmem.ingest.extract.spacy import SpacyExtractor, spacy_available
+from graphmem.ingest.extract.spacy.prepare import prose
+from graphmem.models import Episode, Scope
+from graphmem.protocols import Extraction, ExtractionRequest
+
+pytestmark = pytest.mark.skipif(not spacy_available(), reason="spaCy and an English model are not installed")
+
+NOON = datetime(2025, 3, 10, 12, tzinfo=UTC)
+TABLE = "| No | Task |\n|---|---|\n| 1 | Move to Rust |\n"
+BULLETS = "- Zoe Miller works at Globex\n- Tom Reed lives in Oslo\n- Ana manages Tom Reed\n"
+
+
+@pytest.fixture(scope="module")
+def extractor() -> SpacyExtractor:
+    return SpacyExtractor(document_facts=True)
+
+
+def read(extractor: SpacyExtractor, text: str, *, document: bool) -> tuple[set[str], set[str]]:
+    """Return the names and the facts of a document or a message."""
+    told = (
+        Episode(scope=Scope(), text=text, source="document", title="Notes", occurred_at=NOON)
+        if document
+        else Episode(scope=Scope(), text=text, speaker="Nora", occurred_at=NOON)
+    )
+    (found,) = extractor.extract([ExtractionRequest(told)])
+    assert isinstance(found, Extraction), found
+    return {e.name for e in found.entities}, {f"{e.source} {e.relation} {e.target}" for e in found.edges}
+
+
+@pytest.mark.parametrize("document", [True, False])
+@pytest.mark.parametrize(
+    "text",
+    [
+        BULLETS,
+        BULLETS.replace("- ", "* "),
+        BULLETS.replace("- ", "• "),
+        BULLETS.replace("- ", "– "),
+        BULLETS.replace("- ", "  - [ ] "),
+        BULLETS.replace("\n- ", " • ").replace("- ", "• "),
+        "1. Zoe Miller works at Globex\n2. Tom Reed lives in Oslo\n3. Ana manages Tom Reed",
+        "# Zoe Miller works at Globex\nTom Reed lives in Oslo\n## Ana manages Tom Reed",
+        "Zoe Miller works at Globex\n=====\nTom Reed lives in Oslo\n\nAna manages Tom Reed",
+        "| Zoe Miller works at Globex | Tom Reed lives in Oslo |\n|---|---|\n| 1 | Ana manages Tom Reed |",
+        "Zoe Miller works at Globex | Tom Reed lives in Oslo\n--- | ---\n1 | Ana manages Tom Reed",
+    ],
+)
+def test_each_line_of_a_list_is_a_sentence(extractor: SpacyExtractor, text: str, *, document: bool) -> None:
+    names, facts = read(extractor, text, document=document)
+    assert {"Zoe Miller works_at Globex", "Tom Reed lives_in Oslo"} <= facts
+    assert not [f for f in facts if f.split()[2] == "lives_in" and not f.startswith("Tom Reed")]
+    assert names <= {"Zoe Miller", "Globex", "Tom Reed", "Oslo", "Ana"}
+
+
+@pytest.mark.parametrize("document", [True, False])
+@pytest.mark.parametrize("between", ["\n", "", "\n```python\nx = 1\n```\n\n", "```python\nx = 1\n```\n"])
+def test_a_table_ends_before_the_paragraph_after_it(extractor: SpacyExtractor, between: str, *, document: bool) -> None:
+    names, facts = read(extractor, f"{TABLE}{between}Zoe lives in Oslo.", document=document)
+    assert names == {"Zoe", "Oslo"}
+    assert facts == {"Zoe lives_in Oslo"}
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("Zoe Miller works at\nGlobex and lives\nin Oslo", "Zoe Miller works at Globex and lives in Oslo."),
+        ("Zoe works at Globex and\n\nlives in Oslo.", "Zoe works at Globex and lives in Oslo."),
+        ("- Tom Reed is a friend of\n  Ana\n- Zoe", "Tom Reed is a friend of Ana. Zoe."),
+        ("Tom was born on May\n12. He lives in Oslo.", "Tom was born on May 12. He lives in Oslo."),
+        ('We use:\n- Rust,\n- "Go!"\n- C++', 'We use. Rust. "Go!" C++.'),
+        ("Who?\n\nZoe!", "Who? Zoe!"),
+        ("---\n\n***\n", ""),
+    ],
+)
+def test_a_line_that_continues_is_no_sentence_of_its_own(text: str, sentences: str) -> None:
+    assert prose(text, message=False) == sentences
+
+
+def test_an_item_without_a_subject_is_not_said_of_the_speaker(extractor: SpacyExtractor) -> None:
+    assert read(extractor, "The plan:\n- Moved Apollo to Rome\n- Left Siemens", document=False)[1] == set()
+
+
+def test_a_dash_joins_the_parts_of_a_line_only() -> None:
+    assert prose("I moved - it was hot\n- Tom lives in Rome") == "I moved. It was hot. Tom lives in Rome."
