@@ -8,7 +8,7 @@ import re
 import runpy
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -30,6 +30,8 @@ _JUDGED = 2000
 _WORD = re.compile(r"(?<![\w'’])[^\W\d_]+(?!\w)")
 _OTHER_SCRIPT = re.compile("[\u0370-\u1fff\u3040-\ud7ff]")
 _I = re.compile(r"\bI(?:'?(?:m|ve|ll|d))?\b")
+_INSIDE = re.compile(r"(?<=[\w,] )")  # before a word that doesn't begin a sentence
+_CAPITAL = re.compile(r" ([A-Z][a-z]+)\b")
 _LONG_WORD = re.compile(r"(\S{100})(\S+)")
 
 _pipeline_lock = threading.RLock()
@@ -72,20 +74,41 @@ def seems_english(text: str) -> bool:
     """Return whether a text is rather English than in another language.
 
     Stop words of spaCy count for their languages, and words with letters that English doesn't have count against it. A
-    text of another language has at least two such words, and more than of English.
+    text of another language has at least two such words, and more than of English. Names tell little: a word with a
+    capital inside a sentence isn't taken for a stop word, and all names with such letters together count as one word,
+    only beside another one that isn't English. Words in another script don't count unless they are many.
     """
     begin = text[:_JUDGED]
     if len(_OTHER_SCRIPT.findall(begin)) > len(begin) / 4:
         return False
-    found = Counter(word.lower() for word in _WORD.findall(begin))
     languages = _languages_of()
     votes: Counter[str] = Counter()
-    for word, times in found.items():
-        votes.update(dict.fromkeys(languages.get(word, ()), times))
+    foreign = 0
+    has_names = has_foreign = False
+    for match in _WORD.finditer(begin):
+        word = match[0].lower()
+        known = languages.get(word, ())
+        if "en" in known:
+            votes.update(known)
+        elif known and not (match[0].istitle() and _is_in_name(begin, match, languages)):
+            votes.update(known)
+            has_foreign = True
+        elif known or word.isascii() or _OTHER_SCRIPT.match(word):
+            continue
+        elif match[0].istitle():
+            has_names = True
+        else:
+            foreign += 1
     english = votes.pop("en", 0) + len(_I.findall(begin))
-    foreign = sum(times for word, times in found.items() if not word.isascii() and word not in languages)
-    best = max(votes.values(), default=0) + foreign
+    best = max(votes.values(), default=0) + foreign + (has_names and (has_foreign or foreign > 0))
     return best < 2 or english >= best
+
+
+def _is_in_name(text: str, word: re.Match[str], languages: Mapping[str, tuple[str, ...]]) -> bool:
+    """Return whether a stop word with a capital doesn't begin a sentence, or another one follows it: "Li Lei"."""
+    after = _CAPITAL.match(text, word.end())
+    other = languages.get(after[1].lower(), ()) if after else ()
+    return _INSIDE.match(text, word.start()) is not None or (bool(other) and "en" not in other)
 
 
 @lru_cache(maxsize=1)

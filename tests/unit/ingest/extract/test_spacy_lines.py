@@ -89,3 +89,11 @@ def test_an_item_without_a_subject_is_not_said_of_the_speaker(extractor: SpacyEx
 
 def test_a_dash_joins_the_parts_of_a_line_only() -> None:
     assert prose("I moved - it was hot\n- Tom lives in Rome") == "I moved. It was hot. Tom lives in Rome."
+
+
+@pytest.mark.parametrize("name", ["李雷", "Li Lei", "Zoë Hall"])
+def test_a_foreign_name_discards_no_list(extractor: SpacyExtractor, name: str) -> None:
+    names, _ = read(
+        extractor, f"- {name} manages Globex\n- Tom Reed lives in Oslo\n- Ida Berg leads Apollo", document=True
+    )
+    assert {"Tom Reed", "Oslo", "Ida Berg"} <= names
