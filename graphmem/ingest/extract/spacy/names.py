@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from graphmem.errors import InvalidEntityName
 from graphmem.ingest.extract.spacy import words
-from graphmem.ingest.extract.spacy.clauses import examples, given_names, introduced, joins_verb
+from graphmem.ingest.extract.spacy.clauses import examples, given_names, introduced, joins_verb, role_of
 from graphmem.ontology import Ontology
 from graphmem.text.normalize import canonical, require_name
 
@@ -376,7 +376,8 @@ class Names:
         owner = self.owner(token)
         ours = any(c.lower_ == "our" for c in token.children)
         if owner is not None and not (noun in words.SEVERAL and (token.tag_ == "NN" or ours)):
-            name, kind = f"{owner.name}'s {self.phrase(token)}", _kind_of_relative(token)
+            inside = role_of(token).partition(" in ")
+            name, kind = f"{owner.name}'s {self.phrase(token)}{inside[1]}{inside[2]}", _kind_of_relative(token)
             return End(name, kind, named=True, certainty=min(owner.certainty, 0.9))
         if any(c.dep_ == "poss" for c in token.children):
             return None

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from graphmem.ingest.extract.spacy import words
-from graphmem.ingest.extract.spacy.clauses import Clause, introduced, is_named, objects_of, prepositions
+from graphmem.ingest.extract.spacy.clauses import Clause, introduced, is_named, objects_of, prepositions, role_of
 from graphmem.ingest.extract.spacy.homes_and_jobs import canceled_moves, places
 from graphmem.ingest.extract.spacy.known import given_up, well_known
 from graphmem.ingest.extract.spacy.names import End, Names, as_relative
@@ -169,7 +169,7 @@ def _is_a(clause: Clause, subject: End, token: Token, names: Names) -> Iterator[
         return
     if owner is not None and token.lower_ in words.RELATIONAL:
         if subject.named and subject.label == "PERSON":
-            relation = words.relation_to(token.lower_)
+            relation = words.relation_to(role_of(token))
             over = clause.past and not clause.ongoing and bool(owner.role)  # stories use the past tense
             yield Statement(relation, subject, ended=over, explicit=True, source=owner)
         return
@@ -216,7 +216,7 @@ def _is_named(head: Token, token: Token, names: Names) -> Iterator[Statement]:
     if owner is None:
         return
     relative = is_named(head)
-    noun = head.lower_ if relative else names.phrase(head)
+    noun = role_of(head) if relative else names.phrase(head)
     for end in names.end(token):
         if end.named and not end.role and not (relative and end.label == "NORP"):
             fact = f"{owner.name}'s {noun} is {end.name}."
@@ -243,9 +243,10 @@ def _owner_property(head: Token, token: Token, names: Names, *, favorite: bool) 
         possessor = names.owner(relative) if relative is not None else None
         if relative is not None and possessor is not None:
             for target in names.end(token):
-                noun = relative.lemma_.lower()
+                noun = role_of(relative)
                 fact = f"{possessor.name}'s {noun} is called {target.name}."
-                yield Statement(f"has_{noun}", target, explicit=True, source=possessor, fact=fact)
+                relation = f"has_{noun.replace(' ', '_')}"
+                yield Statement(relation, target, explicit=True, source=possessor, fact=fact)
 
 
 def _names_a_part(noun: Token) -> bool:

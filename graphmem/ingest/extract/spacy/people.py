@@ -19,6 +19,7 @@ from graphmem.ingest.extract.spacy.clauses import (
     negation,
     objects_of,
     participles,
+    role_of,
     subjects_of,
 )
 from graphmem.ingest.extract.spacy.facts import COMMON, EXPLICIT, PLAIN
@@ -59,11 +60,14 @@ def relatives(sentence: Span, names: Names, dates: Dates) -> Iterator[ExtractedE
 def _called(token: Token, owner: End | None, names: Names, dates: Dates) -> Iterator[ExtractedEdge]:
     """Yield "Max is_a dog" for "a dog named Max", and its owner if the clause names one."""
     noun = token.lemma_.lower()
+    role = role_of(token)
     naming = participles(token, "named", "called")
     called = [t for verb in naming for t in objects_of(verb, "oprd", "dobj", "attr") if t.pos_ == "PROPN"]
     for end in (e for t in called for e in names.end(t) if not e.role):
         if noun in words.RELATIONAL and owner is not None:
-            fact = _edge(owner, f"has_{noun}", end, f"{owner.name} has a {noun} named {end.name}.", PLAIN)
+            fact = _edge(
+                owner, f"has_{role.replace(' ', '_')}", end, f"{owner.name} has a {role} named {end.name}.", PLAIN
+            )
             yield replace(fact, valid_from=_since(token, dates))
         yield from (
             _edge(end, "is_a", kind, f"{end.name} is a {kind.name}.", COMMON)
@@ -105,13 +109,13 @@ def _apposed(token: Token, names: Names) -> End | None:
 
 
 def _relative(token: Token, owner: End, named: End | None, names: Names) -> Iterator[ExtractedEdge]:
-    noun = token.lemma_.lower()
-    relation = words.relation_to(noun)
+    noun, role = token.lemma_.lower(), role_of(token)
+    relation = words.relation_to(role)
     if named is not None:
         if relation == "married_to" and owner.kind != "person":
             return
         certainty = min(EXPLICIT, owner.certainty, named.certainty)
-        yield _edge(owner, relation, named, f"{named.name} is {owner.name}'s {noun}.", certainty)
+        yield _edge(owner, relation, named, f"{named.name} is {owner.name}'s {role}.", certainty)
         return
     if token.dep_ == "attr" or is_named(token) or (token.dep_ == "poss" and token.head.lower_ == "name"):
         return  # "Anna is my sister" and "my sister's name is Anna" name her
@@ -122,7 +126,8 @@ def _relative(token: Token, owner: End, named: End | None, names: Names) -> Iter
                 continue
             article = "" if token.tag_ == "NNS" else f"{_article(phrase)} "
             certainty = min(PLAIN, owner.certainty) if owner.role != "addressee" else 0.5
-            yield _edge(owner, f"has_{noun}", end, f"{owner.name} has {article}{phrase}.", certainty)
+            whose = f"has_{role.replace(' ', '_')}"
+            yield _edge(owner, whose, end, f"{owner.name} has {article}{phrase}.", certainty)
 
 
 def _office(token: Token, owner: End | None, named: End, names: Names) -> Iterator[ExtractedEdge]:

@@ -50,6 +50,7 @@ PETS = _words("pets")
 RELATIONAL = frozenset(KIN) | PETS
 PARTNERS = _words("partners")
 SPOUSES = _words("spouses")
+IN_LIFE = _words("in_life")
 PARTNER_OF: Mapping[str, str] = {
     **dict.fromkeys(SPOUSES, "married_to"),
     **dict.fromkeys(PARTNERS, "has_partner"),

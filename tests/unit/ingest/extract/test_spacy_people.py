@@ -1,0 +1,79 @@
+"""What somebody is to somebody: a partner in climbing or business isn't one in life."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from graphmem.ingest.extract.spacy import SpacyExtractor, spacy_available
+from graphmem.models import Episode, Scope
+from graphmem.protocols import Extraction, ExtractionRequest
+
+pytestmark = pytest.mark.skipif(not spacy_available(), reason="spaCy and an English model are not installed")
+
+NOON = datetime(2025, 3, 10, 12, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module")
+def extractor() -> SpacyExtractor:
+    return SpacyExtractor()
+
+
+def related(extractor: SpacyExtractor, text: str) -> dict[str, str]:
+    """Return "source relation target" → fact of what Oskar's words say of his relations."""
+    episode = Episode(scope=Scope(), text=text, speaker="Oskar", occurred_at=NOON)
+    (found,) = extractor.extract([ExtractionRequest(episode)])
+    assert isinstance(found, Extraction), found
+    kept = [e for e in found.edges if e.source == "Oskar" and e.relation.startswith(("has_", "married_to"))]
+    return {f"{e.relation} {e.target}": e.fact for e in kept}
+
+
+@pytest.mark.parametrize(
+    ("text", "role"),
+    [
+        ("Jonas Weber, my climbing partner, lives in Rome.", "climbing partner"),
+        ("I met Jonas Weber, my climbing partner.", "climbing partner"),
+        ("Jonas Weber is my climbing partner.", "climbing partner"),
+        ("My climbing partner is Jonas Weber.", "climbing partner"),
+        ("My climbing partner Jonas Weber lives in Rome.", "climbing partner"),
+        ("My climbing partner's name is Jonas Weber.", "climbing partner"),
+        ("I have a climbing partner, Jonas Weber.", "climbing partner"),
+        ("I have a running partner named Jonas Weber.", "running partner"),
+        ("Jonas Weber, my running partner, lives in Rome.", "running partner"),
+        ("My business partner Jonas Weber lives in Rome.", "business partner"),
+        ("Jonas Weber is my former business partner.", "business partner"),
+        ("Jonas Weber is my partner in crime.", "partner in crime"),
+        ("My work husband Jonas Weber lives in Rome.", "work husband"),
+        ("Jonas Weber is my brother in law.", "brother in law"),
+    ],
+)
+def test_what_limits_a_role_is_kept(extractor: SpacyExtractor, text: str, role: str) -> None:
+    found = related(extractor, text)
+    assert list(found) == [f"has_{role.replace(' ', '_')} Jonas Weber"]
+    assert all(role in fact for fact in found.values())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "My partner Lena Holm lives in Rome.",
+        "Lena Holm is my new partner.",
+        "Lena Holm is my life partner.",
+        "Lena Holm, my loving partner, lives in Rome.",
+        "Lena Holm is my long-time partner.",
+        "My partner in Rome is Lena Holm.",
+        "My high school girlfriend Lena Holm lives in Rome.",
+    ],
+)
+def test_a_partner_in_life_is_a_partner(extractor: SpacyExtractor, text: str) -> None:
+    assert list(related(extractor, text)) == ["has_partner Lena Holm"]
+
+
+def test_other_relatives_are_told_by_their_noun(extractor: SpacyExtractor) -> None:
+    assert list(related(extractor, "My cousin in college is Lena Holm.")) == ["has_cousin Lena Holm"]
+    assert list(related(extractor, "My favorite dance teacher Lena Holm lives in Rome.")) == ["has_teacher Lena Holm"]
+
+
+def test_a_partner_without_a_name_is_one_in_something(extractor: SpacyExtractor) -> None:
+    assert "has_climbing_partner Oskar's climbing partner" in related(extractor, "My climbing partner lives in Rome.")
