@@ -14,9 +14,12 @@ from graphmem.models import MAX_FACT_BYTES, MAX_NAME_BYTES, MAX_RELATION_BYTES
 
 MIN_NAME_LENGTH = 3
 
+_EMOJI = "\xa9\xae\u203c\u2049\u2122\u2139\u2190-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
+_JOINER = "\u200d"
 # control characters except tab and line ends (white space), zero-width characters, bidirectional controls
 _INVISIBLE = re.compile(
     "[\u0000-\u0008\u000e-\u001b\u007f-\u0084\u0086-\u009f\u200b-\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff\ud800-\udfff]"
+    f"(?!(?:(?<=[{_EMOJI}]{_JOINER})|(?<=[{_EMOJI}]\ufe0f{_JOINER}))[{_EMOJI}])"  # one emoji of two
 )
 _SPACE = re.compile(r"\s+")
 _NOT_WORD = re.compile(r"[^\w]+|_+")
@@ -35,7 +38,8 @@ def few_marks(text: str) -> str:
 def clean(text: str, max_bytes: int) -> str:
     """Return `text` in NFKC, without invisible characters, white space collapsed, cut to `max_bytes` of UTF-8.
 
-    The text is cut between characters. The function is idempotent.
+    The joiner of two emoji is kept, as it makes one of them. The text is cut between characters. The function is
+    idempotent.
     """
     if len(text) > max_bytes * 8:
         text = text[: max_bytes * 8]  # avoids normalizing a megabyte for its first 512 bytes
@@ -44,7 +48,7 @@ def clean(text: str, max_bytes: int) -> str:
         return " ".join(text.split())[:max_bytes].rstrip()
     text = _SPACE.sub(" ", _INVISIBLE.sub("", unicodedata.normalize("NFKC", few_marks(text)))).strip()
     if len(text) * 4 > max_bytes:
-        text = text.encode()[:max_bytes].decode(errors="ignore").strip()
+        text = text.encode()[:max_bytes].decode(errors="ignore").rstrip(_JOINER).strip()
     return text
 
 
@@ -54,7 +58,7 @@ def display_name(name: str) -> str:
 
 
 def canonical(name: str) -> str:
-    """Return the lookup form of a name: cleaned and lower-cased, not case-folded ("ß" is kept)."""
+    """Return the lookup form of a name: cleaned and lower-cased, not case-folded ("ß" is kept), without joiners."""
     return _key(display_name(name))
 
 
@@ -87,7 +91,7 @@ def require_name(name: str, allowed: Collection[str] = ()) -> tuple[str, str]:
 
 def _key(shown: str) -> str:
     """Return the canonical form of a clean name; outside ASCII lower case may be longer than upper case."""
-    return shown.lower() if shown.isascii() else clean(shown.lower(), MAX_NAME_BYTES)
+    return shown.lower() if shown.isascii() else clean(shown.lower(), MAX_NAME_BYTES).replace(_JOINER, "")
 
 
 def _width(text: str) -> int:
@@ -127,7 +131,6 @@ _ALL = (
     "\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
-_EMOJI = "\xa9\xae\u203c\u2049\u2122\u2139\u2190-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
 # Arabic, Indic and similar scripts
 _JOINED = "\u0620-\u109f\u1780-\u17b3\u17b6-\u180a\u1820-\u18af\ufb50-\ufdff\ufe70-\ufefc"
 
@@ -216,7 +219,7 @@ def query_phrases(query: str, longest: int = 6) -> list[str]:
 
 def _read(query: str) -> str:
     """Return the first `MAX_QUERY` characters of a query, cleaned like names."""
-    return clean(query[:MAX_QUERY], 4 * MAX_QUERY)
+    return clean(query[:MAX_QUERY], 4 * MAX_QUERY).replace(_JOINER, "")
 
 
 def _bare(word: str) -> str:

@@ -7,7 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphmem.errors import InvalidEntityName, InvalidInput
-from graphmem.text.normalize import canonical, clean, display_name, fact_text, relation_name, require_name
+from graphmem.text.normalize import (
+    canonical,
+    clean,
+    display_name,
+    fact_text,
+    query_phrases,
+    relation_name,
+    require_name,
+)
 
 
 @pytest.mark.parametrize(
@@ -31,6 +39,46 @@ def test_no_invisible_character_is_in_a_name() -> None:
     hidden = [*range(0x202A, 0x202F), *range(0x2066, 0x206A), *range(0x200B, 0x2010), 0x2060, 0xFEFF]
     hidden += [n for n in (*range(0x20), *range(0x7F, 0xA0)) if not chr(n).isspace()]
     assert [hex(n) for n in hidden if display_name(f"A{chr(n)}da") != "Ada"] == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "\U0001f469\u200d\U0001f680 Ann",  # an astronaut
+        "\U0001f468\u200d\U0001f469\u200d\U0001f467 Holm",  # a family
+        "\U0001f469\U0001f3fd\u200d\U0001f680 Ann",  # with a skin tone
+        "Bo \U0001f3f3\ufe0f\u200d\U0001f308",  # a flag
+    ],
+)
+def test_joined_emoji_stay_one_in_a_name_and_are_found_either_way(name: str) -> None:
+    assert display_name(name) == fact_text(name) == name
+    assert canonical(name) == canonical(name.replace("\u200d", "")) == name.replace("\u200d", "").lower()
+    assert require_name(name) == (name, canonical(name))
+    assert canonical(name) in query_phrases(f"Where does {name} live?")
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        "A\u200d\U0001f680nn",
+        "A\ufe0f\u200d\U0001f680nn",
+        "\U0001f680\u200dAnn",
+        "\u200d\U0001f680Ann",
+        "\U0001f469\u200d\u200d\U0001f680",
+        "\U0001f469\u200b\u200d\U0001f680",
+        "\U0001f469\u200b\U0001f680",
+    ],
+)
+def test_a_joiner_of_anything_else_is_removed(hidden: str) -> None:
+    assert display_name(hidden) == hidden.replace("\u200d", "").replace("\u200b", "")
+
+
+@given(st.text(alphabet="a \u200d\u200b\ufe0f\U0001f469\U0001f680\u2764"), st.integers(min_value=1, max_value=40))
+def test_cleaning_emoji_twice_changes_nothing(text: str, limit: int) -> None:
+    once = clean(text, limit)
+    assert clean(once, limit) == once
+    assert len(once.encode()) <= limit
+    assert canonical(canonical(text)) == canonical(text)
 
 
 def test_lower_case_is_not_case_folding() -> None:
