@@ -170,7 +170,7 @@ class NamedTexts:
     about
         Those that it said, that mention it, or that contain one of its names.
     in_ids
-        Others with a name in the id of the session or the external id.
+        Those with a name in the id of the session or the external id.
     in_longer
         Others in which a name is only part of a longer name of somebody else.
     finder
@@ -220,7 +220,7 @@ def find_named_texts(backend: GraphBackend, scope: Scope, names: Names) -> Named
             speakers[speaker] = anywhere.found_in(speaker)
         if episode.id in names.mentioned_in or _is_about(episode, names, anywhere):
             found.append(episode)
-        elif _ids_name(episode, anywhere):
+        if _ids_name(episode, anywhere):
             in_ids.append(episode)
     longer = _longer_names(backend, scope, names, anywhere, [name for name, has in speakers.items() if has])
     finder = NameFinder([*names.keys, *names.forms], longer)
@@ -288,12 +288,20 @@ def _entity_names(backend: GraphBackend, scope: Scope) -> Iterator[tuple[Entity,
 
 
 def text_without(backend: GraphBackend, scope: Scope, episode: Episode, names: Names, finder: NameFinder) -> str:
-    """Return the text of a triple episode without the lines about a person or thing; "" if nothing else is left."""
+    """Return the text of a triple episode without the lines about a person or thing; "" if nothing else is left.
+
+    A fact has the sentence of its first episode. If one about the entity has another sentence here, which doesn't name
+    it, only the lines stay that are sentences of other facts.
+    """
     entity_id = None if names.entity is None else names.entity.id
     facts = backend.get_edges([scope], backend.find_edges_of_episodes(scope, [episode.id])).values()
     said = {edge.fact for edge in facts if entity_id in (edge.source_id, edge.target_id)}
     others = [edge.fact for edge in facts if edge.fact not in said]
-    lines = [line for line in episode.text.split("\n") if line not in said and not finder.found_in(line)]
+    every = episode.text.split("\n")
+    lines = [line for line in every if line not in said and not finder.found_in(line)]
+    reworded = said.difference(every)
+    if len(reworded) > sum(line not in said and finder.found_in(line) for line in every):
+        lines = [line for line in lines if line in others]
     if lines and lines[-1] not in others and any(fact.startswith(lines[-1]) for fact in said):
         lines.pop()  # a text of an earlier version can end within a name
     return "\n".join(lines) or text_of_facts(fact for fact in others if not finder.found_in(fact))

@@ -299,7 +299,8 @@ def _plan_for_name(backend: GraphBackend, scope: Scope, named: str, *, with_epis
             redacted[episode.id] = left
         else:
             going[episode.id] = episode
-    remaining = (*_describe_remaining(named, staying, texts), *_describe_shared(shared))
+    in_ids = [e for e in texts.in_ids if e.id not in going and e.id not in staying]
+    remaining = (*_describe_remaining(named, staying, in_ids, texts), *_describe_shared(shared))
     if missing is not None and not (going or redacted or staying):
         raise NotFound("; ".join([f"{missing}, and no text contains this name", *remaining])) from missing
     subject = Subject(keys, entity, redacted, staying, frozenset(texts.longer))
@@ -326,7 +327,8 @@ def _plan_for_speaker(backend: GraphBackend, scope: Scope, speaker: str) -> Forg
     if not going:
         raise NotFound(f"no episode has the speaker {speaker!r} in scope {scope}")
     staying = {e.id: e for e in texts.about if e.id not in going}
-    remaining = _describe_remaining(speaker, staying, texts)
+    in_ids = [e for e in texts.in_ids if e.id not in going and e.id not in staying]
+    remaining = _describe_remaining(speaker, staying, in_ids, texts)
     return ForgetPlan(going, None, names.keys, staying, tuple(remaining))
 
 
@@ -341,16 +343,18 @@ def _names_of(
     return frozenset(names - {name for name, _ in others}), others
 
 
-def _describe_remaining(named: str, staying: Mapping[str, Episode], texts: NamedTexts) -> Iterator[str]:
+def _describe_remaining(
+    named: str, staying: Mapping[str, Episode], in_ids: Sequence[Episode], texts: NamedTexts
+) -> Iterator[str]:
     if staying:
         yield (
             f"{counted(len(staying), 'episode')} by {named!r}, or with the name in the text, kept as words of the "
             f"speakers; forget({named!r}, with_episodes=True) erases them"
         )
-    if texts.in_ids:
-        ids = texts.in_ids[0].session_id, texts.in_ids[0].external_id
+    if in_ids:
+        ids = in_ids[0].session_id, in_ids[0].external_id
         yield (
-            f"{counted(len(texts.in_ids), 'episode')} with the name in the session or external id, such as {ids}; "
+            f"{counted(len(in_ids), 'episode')} with the name in the session or external id, such as {ids}; "
             "forget these episodes or sessions to erase them"
         )
     if texts.longer:

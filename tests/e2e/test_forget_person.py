@@ -130,6 +130,20 @@ def test_a_name_in_the_id_of_a_session_is_told(store_url: str, open_memory: Open
     assert "zebulon-17" in done.remaining[0]
 
 
+def test_ready_made_facts_leave_no_other_sentence_and_tell_the_name_in_their_source(open_memory: OpenMemory) -> None:
+    memory = open_memory("memory://", embeddings="none")
+    memory.add_facts([{"subject": "Zebulon", "relation": "takes", "object": "insulin", "source": "a"}])
+    told = [("Zebulon", "takes", "insulin", "The patient needs insulin"), ("Maya", "likes", "tea", "Maya likes tea")]
+    memory.add_facts(
+        {"subject": who, "relation": what, "object": whom, "fact": sentence, "source": "zebulon-notes"}
+        for who, what, whom, sentence in told
+    )
+    done = memory.forget("Zebulon")
+    [episode] = memory._engine.backend.all_episodes([memory.scope], EpisodeQuery())  # pyright: ignore[reportPrivateUsage]
+    assert (episode.text, done.redacted_episodes) == ("Maya likes tea", 1)
+    assert "zebulon-notes" in done.remaining[0]
+
+
 @pytest.mark.server
 def test_another_person_of_a_longer_name_stays(store_url: str, open_memory: OpenMemory) -> None:
     memory = open_memory(store_url, embeddings="none")
