@@ -240,8 +240,7 @@ class ExtractionQueue:
         erased = False
         for scope, group in by_scope.items():
             shown = self._shown([request for request in requests if request.episode.scope == scope])
-            self._store(scope, group, [next(results) for _ in group], done, since[scope], shown)
-            erased |= self._backend.erasure_token(scope) != since[scope]
+            erased |= bool(self._store(scope, group, [next(results) for _ in group], done, since[scope], shown))
         if erased:  # unwritten episodes are extracted again, without the erased data
             self._backend.release_claims([owner])
         self.on_settled(done.settled)
@@ -285,10 +284,7 @@ class ExtractionQueue:
         late = {i for i, result in result_of.items() if isinstance(result, Extraction) and _ends_by_name(result)}
         outdated: list[str] = []
         for part in self._pool.in_order(episodes, late):
-            before = len(done.settled) + done.failed
-            self._store(scope, part, [result_of[e.id] for e in part], done, since, shown)
-            if len(done.settled) + done.failed == before:
-                outdated += [episode.id for episode in part]
+            outdated += self._store(scope, part, [result_of[e.id] for e in part], done, since, shown)
         return tuple(outdated)
 
     def _claim(
@@ -366,8 +362,14 @@ class ExtractionQueue:
         done: Processed,
         since: str,
         shown: Collection[str] | None,
-    ) -> None:
-        """Write the extractions of a scope and the errors of failed ones; `shown` as for `ContradictionCheck`."""
+    ) -> list[str]:
+        """Write the extractions of a scope and the errors of failed ones; `shown` as for `ContradictionCheck`.
+
+        Returns
+        -------
+        list
+            Ids of the episodes that weren't written because of an erasure since their prompt was built.
+        """
         if not self._reads_known:
             results = tell_apart(self._backend, scope, episodes, results)
         readings: list[InterpretedEpisode] = []
@@ -382,16 +384,17 @@ class ExtractionQueue:
             self._answered()
         if self._contradictions is not None:
             readings = self._contradictions.check(self._backend, scope, readings, shown)
-        failures += self._write(scope, readings, done.written, since)
+        outdated: list[str] = []
+        failures += self._write(scope, readings, done.written, since, outdated)
         if failures:
             done.failed += len(failures)
             attempts = self._failed(failures)
             done.settled += self._backend.atomic(lambda: self._write_failures(scope, attempts))
-        failed = {episode.id for episode, _ in failures}
-        if readings and self._backend.erasure_token(scope) == since:
-            settled = [r.episode.id for r in readings if r.episode.id not in failed]
-            done.settled += settled
-            count("graph_extractions_total", len(settled), status="success")
+        unsettled = {*outdated, *(episode.id for episode, _ in failures)}
+        settled = [r.episode.id for r in readings if r.episode.id not in unsettled]
+        done.settled += settled
+        count("graph_extractions_total", len(settled), status="success")
+        return outdated
 
     def _answered(self) -> None:
         """Record a reply of the model; if that ends a pause, make the delayed episodes due."""
@@ -476,17 +479,26 @@ class ExtractionQueue:
             return ExtractionFailed(f"{self._extractor.name} returned an unreadable result: {error}")
 
     def _write(
-        self, scope: Scope, readings: Sequence[InterpretedEpisode], written: Written, since: str
+        self,
+        scope: Scope,
+        readings: Sequence[InterpretedEpisode],
+        written: Written,
+        since: str,
+        outdated: list[str],
     ) -> list[tuple[Episode, Exception]]:
-        """Write all in one transaction; if one can't be written, write each in its own."""
+        """Write all in one transaction; if one can't be written, write each in its own. Adds to the last two."""
         if not readings:
             return []
         try:
-            written.add(self._writer.write(scope, readings, since=since))
+            done = self._writer.write(scope, readings, since=since)
+            written.add(done)
+            if done.is_outdated:
+                outdated += [reading.episode.id for reading in readings]
         except (InvalidInput, Conflict) as error:
             if len(readings) == 1:
                 return [(readings[0].episode, error)]
-            return [failure for reading in readings for failure in self._write(scope, [reading], written, since)]
+            each = ([reading] for reading in readings)
+            return [failure for one in each for failure in self._write(scope, one, written, since, outdated)]
         return []
 
 

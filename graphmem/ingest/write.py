@@ -42,7 +42,8 @@ _LAST_DAY = timedelta(days=1)
 class Written:
     """Counts of a write; `dropped` counts by reason.
 
-    `new_entities` (ids), `entity_types` and `edge_types` (of new rows) are those of one write and are not summed.
+    `new_entities` (ids), `entity_types` and `edge_types` (of new rows), and `is_outdated`, whether an erasure kept the
+    queued episodes from being written, are those of one write and are not summed.
     """
 
     episodes: int = 0
@@ -55,6 +56,7 @@ class Written:
     entity_types: Mapping[str, int] = field(default_factory=dict[str, int])
     edge_types: Mapping[str, int] = field(default_factory=dict[str, int])
     dropped: Counter[str] = field(default_factory=Counter[str])
+    is_outdated: bool = False
 
     def add(self, other: Written) -> None:
         """Add the counts of another write."""
@@ -166,7 +168,8 @@ class Writer:
                 readings = [
                     replace(r, episode=episodes[held[r.episode.id]]) if r.episode.id in held else r for r in readings
                 ]
-        readings = self._still_open(scope, readings, since)
+        written.is_outdated = since is not None and self._backend.erasure_token(scope) != since
+        readings = self._still_open(scope, readings, is_outdated=written.is_outdated)
         make_matcher = None
         if self._similar is not None and prepared is not None:
             make_matcher = partial(self._similar.matcher, prepared)
@@ -228,12 +231,13 @@ class Writer:
         return written
 
     def _still_open(
-        self, scope: Scope, readings: Sequence[InterpretedEpisode], since: str | None
+        self, scope: Scope, readings: Sequence[InterpretedEpisode], *, is_outdated: bool
     ) -> Sequence[InterpretedEpisode]:
+        """Return the readings without those of queued episodes that are outdated, erased or processed already."""
         queued = tuple(r.episode.id for r in readings if r.settles)
         if not queued:
             return readings
-        if since is not None and self._backend.erasure_token(scope) != since:
+        if is_outdated:
             return [r for r in readings if not r.settles]
         stored = self._backend.get_episodes([scope], queued)
         pending = {i for i, episode in stored.items() if episode.processed_at is None}

@@ -126,6 +126,31 @@ def test_extraction_writes_no_forgotten_turn_back(
     assert (stats.pending_episodes, stats.failed_episodes) == (0, 0)
 
 
+def test_turns_read_beside_an_erasure_are_read_again_also_if_one_of_them_fails(
+    store_url: str, open_memory: OpenMemory
+) -> None:
+    erasures: list[Callable[[], object]] = []
+
+    class InGroups(ToyExtractor):
+        concurrency, turns_per_call = 2, 4
+
+        def extract(self, requests: Sequence[ExtractionRequest]) -> list[Extraction | Exception]:
+            found = super().extract(requests)
+            while erasures:
+                erasures.pop()()
+            return found
+
+    memory = open_memory(store_url, extractor=InGroups(), embeddings="none")
+    memory.ingest(SAID[:2])
+    turns = ("Alma | visits | Rome", f"{FAILS} | says | nothing", "Alma | visits | Oslo")
+    ids = [memory.remember(text, session_id="s").episode_id for text in turns]
+    erasures.append(lambda: memory.forget(episode="secret"))
+    memory.admin.backfill(3)
+    stored = {episode.id: episode for episode in memory.episodes(ids)}
+    assert [stored[i].processed_at is not None for i in ids] == [True, False, True]
+    assert {fact.target for fact in memory.facts("Alma")} >= {"Rome", "Oslo"}
+
+
 @pytest.mark.parametrize("step", ["facts", "episodes", "names_of"])
 @pytest.mark.parametrize("how", ["forget", "clear"])
 def test_indexing_writes_nothing_forgotten_back(
