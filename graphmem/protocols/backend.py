@@ -510,3 +510,22 @@ def without_expired(backend: GraphBackend, scope: Scope, edges: Sequence[Edge], 
 
 
 _MOST_IDS = 1000
+
+
+class _Undone(Exception):
+    """Raised to roll back the enclosing transaction."""
+
+
+def run_and_roll_back(backend: GraphBackend, work: Callable[[], T]) -> T:
+    """Run `work` in a transaction, roll it back and return the result of `work`."""
+    done: list[T] = []
+
+    def undone() -> None:
+        done[:] = [work()]
+        raise _Undone
+
+    try:
+        backend.atomic(undone)
+    except _Undone:
+        return done[0]
+    raise AssertionError("a transaction that raises is undone")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import TypeVar
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from graphmem.models import (
     utc_now,
 )
 from graphmem.models.base import START_OF_TIME
-from graphmem.protocols import GraphBackend
+from graphmem.protocols import GraphBackend, run_and_roll_back
 from graphmem.recall.scoring import effective_confidence
 from graphmem.settings import Settings
 from graphmem.upkeep.schedule import Stopping, UpkeepJob
@@ -105,28 +104,6 @@ def _page(backend: GraphBackend, scope: Scope, rule: DecayRule, now: datetime) -
     )
     backend.write(scope, Changes(job_states=(after,)))
     return done, bool(cursor)
-
-
-T = TypeVar("T")
-
-
-class _Undone(Exception):
-    """Raised to roll back the enclosing transaction."""
-
-
-def run_and_roll_back(backend: GraphBackend, work: Callable[[], T]) -> T:
-    """Run `work` in a transaction, roll it back and return the result of `work`."""
-    done: list[T] = []
-
-    def undone() -> None:
-        done[:] = [work()]
-        raise _Undone
-
-    try:
-        backend.atomic(undone)
-    except _Undone:
-        return done[0]
-    raise AssertionError("a transaction that raises is undone")
 
 
 EVICTION_JOB = "eviction"

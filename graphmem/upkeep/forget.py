@@ -26,12 +26,11 @@ from graphmem.models import (
     utc_now,
 )
 from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology
-from graphmem.protocols import GraphBackend
+from graphmem.protocols import GraphBackend, run_and_roll_back
 from graphmem.text import counted
 from graphmem.text.normalize import canonical
 from graphmem.upkeep.erase import EXAMPLES, SHOWN, Erased, erase
 from graphmem.upkeep.erasure import ErasureRequest, NamedTexts, Names, Subject, find_named_texts, text_without
-from graphmem.upkeep.eviction import run_and_roll_back
 from graphmem.upkeep.schedule import Stopping
 from graphmem.upkeep.scope_rows import entity_called
 
