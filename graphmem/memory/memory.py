@@ -478,7 +478,8 @@ class GraphMemory(Exploration):
         known = self._engine.recall.recall(self._scopes(scopes), query, options, evidence=evidence)
         said = quotable_episodes(found.found, least)
         overview = least != "trusted" and not to_filter(filters)
-        about = self._engine.communities.overview(self._scopes(scopes), query, moment) if overview else ()
+        asked = self._engine.redacted(query)
+        about = self._engine.communities.overview(self._scopes(scopes), asked, moment) if overview else ()
         if about and self._engine.has_expired(self._scopes(scopes)):
             about = ()  # summaries may be about what has expired, until that is erased
         left = budget - fence_tokens(count_tokens)

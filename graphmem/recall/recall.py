@@ -387,7 +387,8 @@ def to_facts(
     """
     ids = dict.fromkeys(i for e in edges for i in (e.source_id, e.target_id))
     names: dict[str, Entity] = backend.get_entities(scopes, list(ids)) if ids else {}
-    facts = [to_fact(e, names[e.source_id].name, names[e.target_id].name) for e in edges]
+    there = (e for e in edges if e.source_id in names and e.target_id in names)  # or they were erased meanwhile
+    facts = [to_fact(e, names[e.source_id].name, names[e.target_id].name) for e in there]
     sources = sources_of(backend, scopes, facts)
     if now is not None:
         facts = unexpired(backend, scopes, facts, sources, now)

@@ -215,8 +215,13 @@ def reach(graph: Subgraph, seed_scores: Floats) -> Reached:
 
 
 def nearer_end(graph: Subgraph, reached: Reached, seed_scores: Floats) -> Positions:
-    """Return for each edge the end that is nearer to a seed, shape (m,); ties go to the end of the better seed."""
+    """Return for each edge the end that is nearer to a seed, shape (m,); ties go to the end of the better seed.
+
+    -1 for edges that no seed leads to, since the facts between were left out.
+    """
     a, b = graph.source, graph.target
-    closer = graph.depth[a] - graph.depth[b]
+    depth = np.where(reached.seed >= 0, graph.depth, graph.depth.max(initial=0) + 1)
+    closer = depth[a] - depth[b]
     better = seed_scores[reached.seed[b]] > seed_scores[reached.seed[a]]
-    return np.where((closer < 0) | ((closer == 0) & ~better), a, b)
+    near = np.where((closer < 0) | ((closer == 0) & ~better), a, b)
+    return np.where(reached.seed[near] >= 0, near, -1)

@@ -69,6 +69,7 @@ def walk_cheapest_paths(graph: Subgraph, seed_scores: Floats, cosines: Floats | 
     same = by_a == by_b
     from_b = (by_b < by_a) | (same & ((steps[b] < steps[a]) | ((steps[b] == steps[a]) & better)))
     near = np.where(from_b, b, a)
+    near = np.where(reached.seed[near] >= 0, near, -1)
     parts = {
         "seed": seed_scores[reached.seed[near]],
         "proximity": proximity(steps[near]),

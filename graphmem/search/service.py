@@ -385,6 +385,8 @@ class GraphRAGService:
         """Return the order after adding the cross-encoder's scores to those of the best episodes, given by id."""
         episodes = self._backend.get_episodes(scopes, list(best))
         best = {i: position for i, position in best.items() if i in episodes}
+        if not best:
+            return order
         try:
             scores = reranker.scores(question, [episodes[i].searchable_text for i in best])
         except EmbeddingFailed as error:

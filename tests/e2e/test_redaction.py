@@ -126,6 +126,7 @@ def fill(memory: GraphMemory) -> None:
     memory.context(text)
     memory.admin.refresh_communities()
     memory.communities(text)
+    memory.context(f"What do you know about {S['phone']} in general?")
     memory.admin.traces()
 
 
@@ -244,6 +245,14 @@ def test_a_speaker_is_forgotten_by_the_name_that_is_not_stored(open_memory: Open
     memory.remember("The weather is awful.", speaker="zq2.speaker@example.com")
     assert memory.forget(speaker="zq2.speaker@example.com").episodes == 1
     assert memory.stats().episodes == 0
+
+
+def test_an_entity_is_found_by_the_name_that_is_not_stored(open_memory: OpenMemory) -> None:
+    memory = open_memory("memory://", embeddings="none", redact="all", redact_key="key")
+    memory.add_facts([("zq2.person@example.com", "works_at", "Globex")])
+    [found] = memory.entities("zq2.person@example.com")
+    assert [one.entity.id for one in memory.admin.entity_counts("zq2.person@example.com")] == [found.id]
+    assert memory.facts("zq2.person@example.com")
 
 
 @pytest.mark.parametrize(

@@ -574,6 +574,13 @@ def test_a_cross_encoder_reads_the_best_once_more(store_url: str, open_memory: O
     assert sum(reason.score for reason in best.reasons) == pytest.approx(best.score)
 
 
+def test_a_cross_encoder_gets_nothing_where_nothing_is_found(store_url: str, open_memory: OpenMemory) -> None:
+    memory = open_memory(store_url, extractor="none", embeddings="none", cross_encoder=Prefers("heron"))
+    memory.remember("A heron.")
+    assert len(memory.search("heron", as_of="2000-01-01")) == 0
+    assert memory.context("heron", as_of="2000-01-01") == ""
+
+
 def test_a_cross_encoder_that_fails_leaves_the_order_and_says_so(store_url: str, open_memory: OpenMemory) -> None:
     memory = open_memory(store_url, extractor="none", embeddings="none", cross_encoder=Prefers(""))
     memory.ingest([{"text": "A lake."}, {"text": "A heron."}])

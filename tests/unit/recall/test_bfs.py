@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Callable
 
-from graphmem.recall.scoring import nearer_end, reach, walk_breadth_first
+import numpy as np
+import pytest
+
+from graphmem.recall import strategies
+from graphmem.recall.scoring import Walk, nearer_end, reach, walk_breadth_first
 from tests.unit.recall.graphs import graph
 
 
@@ -33,6 +37,18 @@ def test_the_nearer_end_of_an_edge_is_the_one_closer_to_a_seed() -> None:
     chain = graph([0, 1, 2], [(1, 0, 1.0), (2, 1, 1.0)])
     scores = np.array([1.0, 0.0, 0.0])
     assert nearer_end(chain, reach(chain, scores), scores).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("walk", [walk_breadth_first, strategies.walk_cheapest_paths])
+def test_a_fact_that_no_seed_leads_to_is_not_reached(walk: Callable[..., Walk]) -> None:
+    parted = graph([0, 1, 2, 3, 0], [(1, 2, 1.0), (3, 4, 1.0), (2, 3, 1.0)])  # the fact between 0 and 1 was left out
+    found = walk(parted, np.array([1.0, 0.0, 0.0, 0.0, 0.5]))
+    if walk is walk_breadth_first:  # node 3 was found on the way over 1 and 2
+        assert found.near.tolist() == [-1, 4, -1]
+    else:
+        assert found.near.tolist() == [2, 4, 3]
+    alone = walk(graph([0, 1, 2], [(1, 2, 1.0)]), np.array([1.0, 0.0, 0.0]))
+    assert alone.near.tolist() == [-1]
 
 
 def test_between_two_seeds_the_end_of_the_better_one_counts() -> None:
