@@ -364,7 +364,7 @@ class Engine:
                 left = None if deadline is None else deadline - time.monotonic()
                 if not waiting or self._cannot_extract or (left is not None and left <= 0):
                     return waiting
-                if self._extraction is None:
+                if self._extraction is None or (self.served is not None and scope not in self.served):
                     extract = partial(self.extract_waiting, scope, self._extract_batch)
                     if (await self.workers.run("jobs", extract)).extracted:
                         continue

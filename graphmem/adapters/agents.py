@@ -306,7 +306,7 @@ class Notes:
         if not query.strip():
             return "Error: query is empty"
         try:
-            known = self.memory.recall(query, asked_by=self.user, limit=self.limit)
+            known = self.memory.recall(query, asked_by=self.user, limit=self.limit, min_trust="external")
             found = self.memory.search(query, asked_by=self.user, k=self.limit)
         except GraphMemError as error:
             return f"Error: {error}"
@@ -329,7 +329,7 @@ class Notes:
 
     def _require_note(self, note_id: str) -> None:
         found = self.memory.episodes([note_id])
-        if not found or not found[0].metadata.get(_NOTE):
+        if not found or found[0].metadata.get(_NOTE) is not True:
             raise NotFound(f"id: there is no note {note_id!r:.50}; only notes can be changed, not what was said")
 
 
@@ -340,7 +340,7 @@ def _rendered(facts: Sequence[Fact], said: Sequence[Episode]) -> str:
 
 
 def _quote(episode: Episode) -> str:
-    if not episode.metadata.get(_NOTE):
+    if episode.metadata.get(_NOTE) is not True:
         return render_episode(episode)
     quote = render_episode(episode.model_copy(update={"speaker": "note"}))
     return f"{quote} [id: {episode.id}]"

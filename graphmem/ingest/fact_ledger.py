@@ -194,11 +194,10 @@ class FactLedger:
         Returns
         -------
         tuple
-            Removals of the index entries of known rows whose sentence changed.
+            Removals of the index entries of known rows whose sentence changed, or that are retracted now.
         """
+        over = {i for i, row in self._known.items() if is_retracted(self._rows[i]) and not is_retracted(row)}
         changed = [row for i, row in self._rows.items() if row is not self._known.get(i) and not self._is_own(row)]
-        if not changed:
-            return ()
         called = names({end for row in changed for end in (row.source_id, row.target_id)})
         for row in changed:
             told = next((self._stated[row.key, i][0] for i in row.episode_ids if (row.key, i) in self._stated), None)
@@ -208,7 +207,8 @@ class FactLedger:
                 first = (told.episode_ids[0], *row.episode_ids)
                 sentence = {"fact": told.fact, "properties": told.properties}
                 self._rows[row.id] = row.changed(episode_ids=tuple(dict.fromkeys(first)), **sentence)
-        return tuple(Removal("index", row.id, "fact") for row in changed if row.id in self._known)
+        outdated = over | {row.id for row in changed if row.id in self._known}
+        return tuple(Removal("index", i, "fact") for i in sorted(outdated))
 
     def _note_sentence(self, edge: Edge) -> None:
         if edge.episode_ids:

@@ -69,6 +69,7 @@ class ScopedMemory:
     def _named(self, scopes: Sequence[Scope], text: str, wanted: EntityQuery, limit: int) -> list[Entity]:
         """Return the entities that a text names and a query selects, best first."""
         weight = self._engine.settings.seed_structural_weight
+        text = self._engine.redacted(self._engine.stored_name(text))
         return find_named(self._engine.backend, scopes, text, wanted, structural_weight=weight, limit=limit)
 
     def _stored(self) -> tuple[GraphBackend, Scope, Ontology]:
@@ -197,6 +198,7 @@ class Exploration(ScopedMemory):
         if not ids:
             return ()
         relation = None if relation is None else self._engine.ontology.relation(relation)
+        text = None if text is None else self._engine.redacted(text)
         backend, now = self._engine.backend, self._engine.clock()
         return history(backend, where, ids, relation=relation, text=text, as_of=moment, limit=limit, now=now)
 

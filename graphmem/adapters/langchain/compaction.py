@@ -89,7 +89,7 @@ class Material:
     def read(cls, conversation: Conversation, question: str, budget_tokens: int) -> Material:
         """Read it from the memory."""
         memory, limit = conversation.memory, _limit(conversation, budget_tokens)
-        facts = memory.recall(question, asked_by=conversation.user, limit=limit).facts
+        facts = memory.recall(question, asked_by=conversation.user, limit=limit, min_trust="external").facts
         found = memory.search(question, asked_by=conversation.user, k=limit).found
         return cls(question, facts, found, memory.communities(question, limit=_SUMMARIES))
 
@@ -97,7 +97,7 @@ class Material:
     async def aread(cls, conversation: Conversation, question: str, budget_tokens: int) -> Material:
         """`read` for async code."""
         memory, limit = conversation.memory, _limit(conversation, budget_tokens)
-        facts = (await memory.arecall(question, asked_by=conversation.user, limit=limit)).facts
+        facts = (await memory.arecall(question, asked_by=conversation.user, limit=limit, min_trust="external")).facts
         found = (await memory.asearch(question, asked_by=conversation.user, k=limit)).found
         return cls(question, facts, found, await memory.acommunities(question, limit=_SUMMARIES))
 

@@ -37,6 +37,7 @@ from graphmem.results import Fact
 from graphmem.search.context import term_weights
 from graphmem.text import counted
 from graphmem.text.normalize import canonical
+from graphmem.trust import INJECTION_FLAG, SKIPPED, TRUST
 
 Time = Annotated[str | None, Field(description="ISO 8601")]
 Limit = Annotated[int, Field(ge=1, le=100)]
@@ -347,6 +348,8 @@ class CoreTools(ToolSet):
         authors = authorship(caller)
         if authors and (named := {"user", "agent"} & (metadata or {}).keys()):
             raise ToolError(f"metadata: {' and '.join(sorted(named))} come from the key; leave them out")
+        if metadata and (stated := {TRUST, INJECTION_FLAG, SKIPPED} & metadata.keys()):
+            raise ToolError(f"metadata: {' and '.join(sorted(stated))} is set by the program that runs the server")
         stored = await caller.memory.aremember(
             text,
             role=role,

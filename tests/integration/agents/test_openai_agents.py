@@ -108,6 +108,9 @@ def test_popped_items_and_notes_are_cleaned_from_the_file_once(tmp_path: Path, m
         session, notes = GraphMemorySession(memory, "t"), Notes(memory)
         asyncio.run(session.add_items([{"role": "user", "content": "The door code is xyzzy."}]))
         asyncio.run(session.pop_item())
+        said = memory.remember("Maya is here.", metadata={"note": "intake"}).episode_id
+        assert "there is no note" in notes.manage_memory(action="delete", id=said)
+        memory.forget(episode=said, clean_files=False)
         note = notes.manage_memory("The door code is plugh.").split()[-1].strip(".")
         note = notes.manage_memory("The door code is frotz.", "update", note).split()[-1].strip(".")
         assert notes.manage_memory(action="delete", id=note) == "Deleted."

@@ -142,7 +142,8 @@ def test_a_message_may_have_metadata_for_filters_and_a_lifetime(memory: GraphMem
         assert brief.expires_at is not None
         assert timedelta(days=29) < brief.expires_at - utc_now() <= timedelta(days=30)
         assert (lasting.expires_at, lasting.metadata) == (None, {"page": 4, "user": "Maya Chen"})
-        for wrong in ({"expires_in": "soon"}, {"metadata": {"user": "Ravi"}}, {"metadata": {"a": {"b": 1}}}):
+        metadata = ({"user": "Ravi"}, {"a": {"b": 1}}, {"trust": "trusted"}, {"skipped": "injection"})
+        for wrong in ({"expires_in": "soon"}, *({"metadata": each} for each in metadata)):
             refused = await told("Lisbon has a castle.", **wrong)
             assert (refused.is_error, next(iter(wrong)) in text_of(refused)) == (True, True)
         assert memory.stats().episodes == 2
