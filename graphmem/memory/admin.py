@@ -371,8 +371,8 @@ class Administration(ScopedMemory):
         stopping
             Set it, from a signal handler or another thread, to return.
         scopes
-            Scopes, or their texts, to serve, from now on until the memory is closed; by default all scopes of the store,
-            also new ones.
+            Scopes, or their texts, to serve until the memory is closed; by default all scopes of the store, also new
+            ones.
         seconds
             Polling interval of the store.
         on_state

@@ -28,7 +28,7 @@ from graphmem.models import (
 )
 from graphmem.ontology import Ontology
 from graphmem.protocols import GraphBackend
-from graphmem.recall.recall import diff, history, to_facts
+from graphmem.recall.recall import diff, history, live_facts, to_facts
 from graphmem.recall.seeds import find_named
 from graphmem.results import Diff, Fact, Trace
 from graphmem.settings import Settings
@@ -168,9 +168,12 @@ class Exploration(ScopedMemory):
         if not ids:
             return ()
         backend, query = self._engine.backend, EdgeQuery(touching=ids, as_of=moment)
-        edges = backend.find_edges(where, query, limit=limit, newest_first=True)
-        known = edges if moment is None else [edge.as_known(moment.known) for edge in edges]
-        return to_facts(backend, where, known, self._engine.clock())
+
+        def read(most: int) -> list[Edge]:
+            edges = backend.find_edges(where, query, limit=most, newest_first=True)
+            return edges if moment is None else [edge.as_known(moment.known) for edge in edges]
+
+        return live_facts(backend, where, read, limit, self._engine.clock())
 
     def history(
         self,

@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -58,7 +60,7 @@ INFERRED = 0.5
 
 Observe = Callable[[Subgraph, Walk, Floats], None]
 
-_TRUST_POOL = 4  # facts that are looked at for one of the trust that is asked for
+_TRUST_POOL = 4  # facts that are looked at first for one of the trust that is asked for
 _MENTIONS = 10_000  # maximum mentions of a subgraph's entities in a walk, oldest episodes first
 
 
@@ -110,12 +112,19 @@ def recall(
     strategy, edge_types = _planned(query, seeds, options, now)
     stated = stated_facts(backend, scopes, query, evidence, options, ontology, now)
 
-    def find(*, live: bool) -> tuple[_Scored | None, list[Fact], Sources]:
+    def find(*, live: bool) -> tuple[_Scored | None, tuple[Fact, ...], Sources]:
         """Return the walk, only along facts with a source that hasn't expired if `live`, the best facts and sources."""
         planned = (seeds, options, strategy, edge_types, ontology, now, embeddings)
         scored = _walked(backend, scopes, query, *planned, live=live) if seeds else None
-        facts = _best_facts(backend, scopes, scored, stated, options)
-        return scored, facts, sources_of(backend, scopes, facts)
+        any_trust = options.min_trust == LEVELS[0]
+        most = options.limit if any_trust else _TRUST_POOL * options.limit
+        while True:
+            facts = _best_facts(backend, scopes, scored, stated, options, most)
+            sources = sources_of(backend, scopes, facts)
+            trusted = with_trust(facts, sources, options.min_trust)
+            if any_trust or len(trusted) >= options.limit or len(facts) < most:
+                return scored, trusted, sources
+            most *= _TRUST_POOL
 
     scored, facts, sources = find(live=False)
     if seeds and sources.expired(now):
@@ -124,7 +133,7 @@ def recall(
         observer(scored.graph, scored.walk, scored.total)
     return RecallResult(
         query=query,
-        facts=with_trust(facts, sources, options.min_trust)[: options.limit],
+        facts=facts[: options.limit],
         seeds=tuple(seeds),
         as_of=options.as_of,
         strategy=strategy,
@@ -205,10 +214,14 @@ def _walked(
 
 @in_span("graphmem.recall.select")
 def _best_facts(
-    backend: GraphBackend, scopes: Sequence[Scope], scored: _Scored | None, stated: StatedFacts, options: RecallOptions
+    backend: GraphBackend,
+    scopes: Sequence[Scope],
+    scored: _Scored | None,
+    stated: StatedFacts,
+    options: RecallOptions,
+    most: int,
 ) -> list[Fact]:
     """Return the best facts of a walk and of the best episodes, each edge key once, ties by latest valid_from."""
-    most = options.limit if options.min_trust == LEVELS[0] else _TRUST_POOL * options.limit
     walked: dict[str, int] = {} if scored is None else {scored.graph.edge_ids[i]: i for i in _best(scored, most)}
     missing = [i for i in walked if i not in stated.edges]
     edges = {**(backend.get_edges(scopes, missing) if missing else {}), **stated.edges}
@@ -395,6 +408,25 @@ def to_facts(
     return with_trust(facts, sources)
 
 
+def live_facts(
+    backend: GraphBackend, scopes: Sequence[Scope], read: Callable[[int], Sequence[Edge]], limit: int, now: datetime
+) -> tuple[Fact, ...]:
+    """Return the first facts, at most `limit`, without those all of whose episodes have expired.
+
+    `read` returns the first edges, at most the number that it is called with; it is called again if too many expired.
+    """
+    wanted = limit
+    while True:
+        edges = read(wanted)
+        facts = to_facts(backend, scopes, edges, now)
+        if len(facts) >= limit or len(edges) < wanted:
+            return facts[:limit]
+        wanted *= _MORE
+
+
+_MORE = 4
+_PAGE = 1000
+
 # History ------------------------------------------------------------------------------------------
 
 
@@ -424,12 +456,14 @@ def history(
         versions="all",
     )
     if as_of is None:
-        return to_facts(backend, scopes, backend.find_edges(scopes, query, limit=limit, newest_first=True), now)
+        read = partial(backend.find_edges, scopes, query, newest_first=True)
+        return live_facts(backend, scopes, lambda most: read(limit=most), limit, now)
     edges = [
         e for e in backend.all_edges(scopes, query) if e.recorded_at <= as_of.known and e.valid_from <= as_of.valid
     ]
     edges.sort(key=lambda e: (e.valid_from, e.recorded_at, e.id), reverse=True)
-    return to_facts(backend, scopes, [e.as_known(as_of.known) for e in edges[:limit]], now)
+    known = as_of.known
+    return live_facts(backend, scopes, lambda most: [e.as_known(known) for e in edges[:most]], limit, now)
 
 
 def diff(
@@ -440,22 +474,21 @@ def diff(
     Retracted facts (never true) are listed neither as begun nor as ended.
     """
 
-    def within(axis: TimeAxis) -> list[Edge]:
+    def within(axis: TimeAxis, *, retracted: bool = False) -> tuple[Fact, ...]:
         query = EdgeQuery(window=(axis, start, end), versions="all")
-        return backend.find_edges(scopes, query, limit=limit + 1)
+        edges = backend.all_edges(scopes, query, chunk=min(limit + 1, _PAGE))
+        found = (edge for edge in edges if retracted or not is_retracted(edge))
+        first: list[Edge] = []
 
-    began, ended, learned = within("valid_from"), within("valid_to"), within("recorded_at")
-    truncated = any(len(edges) > limit for edges in (began, ended, learned))
+        def read(most: int) -> list[Edge]:
+            first.extend(islice(found, most - len(first)))
+            return first
 
-    def not_retracted(edges: Sequence[Edge]) -> list[Edge]:
-        return [e for e in edges if not is_retracted(e)]
+        return live_facts(backend, scopes, read, limit + 1, now)
 
-    return Diff(
-        began=to_facts(backend, scopes, not_retracted(began)[:limit], now),
-        ended=to_facts(backend, scopes, not_retracted(ended)[:limit], now),
-        learned=to_facts(backend, scopes, learned[:limit], now),
-        truncated=truncated,
-    )
+    began, ended, learned = within("valid_from"), within("valid_to"), within("recorded_at", retracted=True)
+    truncated = any(len(facts) > limit for facts in (began, ended, learned))
+    return Diff(began=began[:limit], ended=ended[:limit], learned=learned[:limit], truncated=truncated)
 
 
 def count_entities(

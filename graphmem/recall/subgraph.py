@@ -40,7 +40,7 @@ from graphmem.recall.scoring import Flags, Floats
 from graphmem.results import Fact, Premise, ScoreParts
 from graphmem.telemetry import in_span
 from graphmem.text.normalize import query_words
-from graphmem.trust import Trust, best_trust, is_trusted, lowest_trust, trust_of
+from graphmem.trust import LEVELS, Trust, best_trust, is_trusted, lowest_trust, trust_of
 
 PAST = 0.5
 """Factor of the score of a state that is over."""
@@ -256,7 +256,8 @@ class Sources:
     Attributes
     ----------
     episodes
-        The episodes that state the facts and the premises, of each at most the newest 20, by id.
+        The episodes that state the facts and the premises, by id; of each the newest 20, and the others if these aren't
+        trusted.
     premises
         The premises of the inferred facts, and the premises of these, by id.
     """
@@ -274,7 +275,7 @@ class Sources:
         A stated fact without sources is trusted: the caller stated it.
         """
         return lowest_trust(
-            best_trust([trust_of(self.episodes[i]) for i in each.episode_ids[-_MOST_SOURCES:] if i in self.episodes])
+            best_trust([trust_of(self.episodes[i]) for i in each.episode_ids if i in self.episodes])
             for each in stated_basis(fact, self.premises)
         )
 
@@ -285,10 +286,16 @@ class Sources:
 
 
 def sources_of(backend: GraphBackend, scopes: Sequence[Scope], facts: Sequence[Fact]) -> Sources:
-    """Return the sources of some facts; one round trip, and one for each level of premises."""
+    """Return the sources of some facts; one round trip, one for each level of premises, and one for older sources."""
     premises = premises_of(backend, scopes, facts)
-    ids = dict.fromkeys(i for fact in (*facts, *premises.values()) for i in fact.episode_ids[-_MOST_SOURCES:])
-    return Sources(backend.get_episodes(scopes, list(ids)) if ids else {}, premises)
+    stated = (*facts, *premises.values())
+    ids = dict.fromkeys(i for fact in stated for i in fact.episode_ids[-_MOST_SOURCES:])
+    episodes = backend.get_episodes(scopes, list(ids)) if ids else {}
+    trusted = {i for i, episode in episodes.items() if trust_of(episode) == LEVELS[-1]}
+    doubtful = (fact for fact in stated if trusted.isdisjoint(fact.episode_ids[-_MOST_SOURCES:]))
+    if older := dict.fromkeys(i for fact in doubtful for i in fact.episode_ids[:-_MOST_SOURCES]):
+        episodes = {**episodes, **backend.get_episodes(scopes, list(older))}
+    return Sources(episodes, premises)
 
 
 def unexpired(

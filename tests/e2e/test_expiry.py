@@ -101,6 +101,20 @@ def test_a_fact_that_another_episode_states_outlives_the_expired_one(memory: Gra
     assert len(texts(memory)) == 1
 
 
+def test_expired_facts_take_no_place_of_others(memory: GraphMemory, clock: Hands) -> None:
+    for n in range(3):
+        told(memory, f"Maya | visits | Place {n}")
+    for n in range(12):
+        told(memory, f"Maya | visits | Hall {n}", expires_in=HOUR)
+    clock.now += 2 * HOUR
+    expected = ["Place 2", "Place 1"]
+    assert [fact.target for fact in memory.facts("Maya", limit=2)] == expected
+    assert [fact.target for fact in memory.history("Maya", limit=2)] == expected
+    assert [fact.target for fact in memory.history("Maya", limit=2, as_of=clock.now)] == expected
+    found = memory.diff(NOW - HOUR, NOW + HOUR, limit=2)
+    assert ([fact.target for fact in found.began], found.truncated) == (["Place 0", "Place 1"], True)
+
+
 def test_nothing_expired_is_shown_to_a_model_or_inferred_from(memory: GraphMemory, clock: Hands) -> None:
     told(memory, "Maya | works_at | Acme", session_id="s", speaker="Zoe", expires_in=HOUR)
     memory.add_facts([("Acme", "part_of", "Globex"), ("Maya", "likes", "tea")])

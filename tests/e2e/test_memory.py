@@ -175,6 +175,16 @@ def test_sources_have_a_trust_and_a_fact_has_that_of_its_best(open_memory: Open)
     assert {line.trust for line in block.lines} == {"trusted"}
 
 
+def test_one_trusted_source_of_many_and_one_trusted_fact_of_many_are_found(open_memory: Open) -> None:
+    memory = open_memory()
+    memory.remember("Maya | knows | Ann")
+    memory.ingest([{"text": "Maya | knows | Ann", "trust": "external"} for _ in range(25)])
+    memory.ingest([{"text": f"Maya | visits | Place {n}", "trust": "external"} for n in range(30)])
+    memory.flush()
+    found = memory.recall("Where does Maya visit a place?", min_trust="trusted", limit=2, episodes=0)
+    assert [fact.target for fact in found] == ["Ann"]
+
+
 def test_a_context_tells_why_each_line_is_there(open_memory: Open) -> None:
     memory = open_memory()
     memory.remember("Maya | knows | Jonas")
