@@ -153,7 +153,10 @@ def _is_input(item: dict[str, Any]) -> bool:
 
 def _item(episode: Episode) -> dict[str, Any] | None:
     stored = episode.metadata.get(_ITEM)
-    return json.loads(stored) if isinstance(stored, str) else None
+    try:
+        return json.loads(stored) if isinstance(stored, str) else None
+    except ValueError:
+        return None  # redaction of an earlier version damaged it
 
 
 def _is_output(item: dict[str, Any]) -> bool:

@@ -393,7 +393,8 @@ class ExtractionQueue:
         unsettled = {*outdated, *(episode.id for episode, _ in failures)}
         settled = [r.episode.id for r in readings if r.episode.id not in unsettled]
         done.settled += settled
-        count("graph_extractions_total", len(settled), status="success")
+        if settled:
+            count("graph_extractions_total", len(settled), status="success")
         return outdated
 
     def _answered(self) -> None:

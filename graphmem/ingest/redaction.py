@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
@@ -105,7 +106,11 @@ class Redaction:
             for name in ("speaker", "session_id", "external_id")
             if (value := getattr(episode, name)) is not None
         }
-        return self._model(episode, names)
+        metadata = {
+            self.text(name): self._json(value) if isinstance(value, str) else self._redacted(value)
+            for name, value in episode.metadata.items()
+        }
+        return self._model(episode.changed(metadata={}), names).changed(metadata=metadata)
 
     def stored_filter(self, wanted: EpisodeFilter) -> EpisodeFilter:
         """Return a filter of stored episodes: with the stored forms of its sessions, speakers and metadata."""
@@ -199,6 +204,30 @@ class Redaction:
     def _any(self, value: T) -> T:
         """Return a value with every text in it redacted."""
         return cast(T, self._redacted(value))
+
+    def _json(self, text: str) -> str:
+        """Return a text in metadata; of one that is JSON, such as the calls of tools, with its texts redacted."""
+        if text[:1] in ("{", "["):
+            try:
+                value = json.loads(text)
+            except (ValueError, RecursionError):
+                return self.text(text)
+            redacted = self._by_names(value)
+            return text if redacted == value else json.dumps(redacted, ensure_ascii=False)
+        return self.text(text)
+
+    def _by_names(self, value: Any) -> Any:
+        """Return decoded JSON with its texts redacted, each also by what its name says: "password", "swordfish"."""
+        if isinstance(value, dict):
+            items = cast("dict[str, Any]", value).items()
+            return {self.text(name): self._called(name, item) for name, item in items}
+        if isinstance(value, list):
+            return [self._by_names(item) for item in cast("list[Any]", value)]
+        return self._json(value) if isinstance(value, str) else self._redacted(value)
+
+    def _called(self, name: str, value: Any) -> Any:
+        redacted = self._by_names(value)
+        return self._value("", name, value) if isinstance(value, str) and redacted == value else redacted
 
     def _redacted(self, value: Any) -> Any:
         if isinstance(value, str):

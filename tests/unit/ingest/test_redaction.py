@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -36,6 +37,20 @@ def test_text_and_metadata_of_a_turn_are_redacted() -> None:
     found = episode("My password is hunter2", metadata=metadata)
     assert found.text == "My password is [password]"
     assert found.metadata == {"mail": "[email]", "card": "[card]", "size": 12, "call": "[phone]", "ok": True}
+
+
+def test_json_in_metadata_is_redacted_text_by_text_and_stays_json() -> None:
+    item = {
+        "role": "user",
+        "content": 'Write to:\nmaya@example.com, the password is "swordfish"',
+        "arguments": json.dumps({"password": "swordfish", "page": 3, "to": ["tom@example.com"]}),
+    }
+    redacted = episode("Hi", metadata={"item": json.dumps(item), "other": "{maya@example.com", "page": "[1, 2]"})
+    found = json.loads(str(redacted.metadata["item"]))
+    assert found["content"].startswith("Write to:\n[email], the password is")
+    assert json.loads(found["arguments"]) == {"password": "[password]", "page": 3, "to": ["[email]"]}
+    assert "swordfish" not in str(redacted.metadata)
+    assert (redacted.metadata["other"], redacted.metadata["page"]) == ("{[email]", "[1, 2]")
 
 
 def test_the_title_of_a_document_is_redacted() -> None:
