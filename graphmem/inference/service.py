@@ -127,7 +127,7 @@ def infer(
     if limit < 1:
         raise InvalidInput(f"infer: limit must be at least 1, got {limit}")
     stated, inferred = read_facts(backend, scope, ontology.rules)
-    stated = {edge.id: edge for edge in without_expired(backend, scope, list(stated.values()), now or utc_now())}
+    stated = {edge.id: edge for edge in without_expired(backend, [scope], list(stated.values()), now or utc_now())}
     states = (temporal_fact(edge) for edge in stated.values() if edge.kind == "state")
     closure = compute_closure(states, ontology.rules, taken_by(stated.values(), inferred), limit)
     there = {_signature(row): row for row in inferred if _is_current(row)}
@@ -433,7 +433,7 @@ def infer_about(
     ExtractionFailed
         If the model fails or its reply can't be read.
     """
-    facts = without_expired(backend, scope, _facts_around(backend, scope, entity_id), now or utc_now())
+    facts = without_expired(backend, [scope], _facts_around(backend, scope, entity_id), now or utc_now())
     tally = Tally()
     if not facts:
         return Inferred(dry_run=dry_run)

@@ -132,7 +132,7 @@ def find_known(
     if not best:
         return Known()
     facts = _known_facts(backend, scope, requests, [hit.entity for hit in best], ontology)
-    facts = without_expired(backend, scope, facts, now)
+    facts = without_expired(backend, [scope], facts, now)
     others = _missing_ends(backend, scope, facts, {hit.entity.id for hit in best})
     entities = {entity.id: entity for entity in (*(hit.entity for hit in best), *others)}
     aliases: dict[str, list[str]] = {}

@@ -156,8 +156,12 @@ class Exploration(ScopedMemory):
         where, limit = self._scopes(scopes), to_limit(limit)
         wanted = EntityQuery(entity_types=None if entity_type is None else (entity_type,), as_of=to_as_of(as_of))
         if query is None:
-            return self._engine.backend.find_entities(where, wanted, limit=limit)
-        return self._named(where, query, wanted, limit)
+            found = self._engine.backend.find_entities(where, wanted, limit=limit)
+        else:
+            found = self._named(where, query, wanted, limit)
+        if any(entity.summary for entity in found) and self._engine.has_expired(where):
+            return [entity.changed(summary="") for entity in found]  # summaries may quote what has expired
+        return found
 
     def facts(
         self, name: str, *, as_of: AsOf | Time | None = None, limit: int = 100, scopes: Scopes | None = None
@@ -252,7 +256,10 @@ class Exploration(ScopedMemory):
         where, moment = self._scopes(scopes), to_as_of(as_of)
         query = None if query is None else self._engine.redacted(query)
         wanted = CommunityQuery(level=level, as_of=moment, ended=ended, ids=None if ids is None else tuple(ids))
-        return self._engine.communities.find(where, query, wanted, limit=to_limit(limit))
+        found = self._engine.communities.find(where, query, wanted, limit=to_limit(limit))
+        if not found or not self._engine.has_expired(where):
+            return found
+        return [one.changed(name="", summary="", fingerprint="") for one in found]  # they may quote what has expired
 
     def visualize(
         self,
@@ -287,7 +294,8 @@ class Exploration(ScopedMemory):
         where = self._scopes(scopes)
         ids = self._known_ids(where, [names] if isinstance(names, str) else names or ())
         moment, limit, past = to_as_of(as_of), to_limit(limit), format == "html"
-        read = partial(read_picture, self._engine.backend, where, ids, hops=hops, community=community)
+        now = self._engine.clock()
+        read = partial(read_picture, self._engine.backend, where, ids, hops=hops, community=community, now=now)
         return render(read(as_of=moment, limit=limit, with_past=past), format)
 
     def why(self, trace_id: str, *, scopes: Scopes | None = None) -> Trace:

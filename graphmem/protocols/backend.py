@@ -499,13 +499,13 @@ def pages(read: Callable[[str], list[R]]) -> Iterator[list[R]]:
         after = page[-1].id
 
 
-def without_expired(backend: GraphBackend, scope: Scope, edges: Sequence[Edge], now: datetime) -> list[Edge]:
+def without_expired(backend: GraphBackend, scopes: Sequence[Scope], edges: Sequence[Edge], now: datetime) -> list[Edge]:
     """Return facts without those that only episodes state which have expired."""
     ids = {episode_id for edge in edges for episode_id in edge.episode_ids}
     if not ids:
         return list(edges)
     among = tuple(ids) if len(ids) <= _MOST_IDS else None
-    expired = set(backend.find_episode_ids([scope], EpisodeQuery(ids=among, expired_by=now)))
+    expired = set(backend.find_episode_ids(scopes, EpisodeQuery(ids=among, expired_by=now)))
     return [edge for edge in edges if not edge.episode_ids or not expired.issuperset(edge.episode_ids)]
 
 

@@ -19,12 +19,14 @@ from graphmem.models import (
     Entity,
     EntityQuery,
     Episode,
+    EpisodeQuery,
     MembershipQuery,
     Scope,
+    is_expired,
     text_is_of,
     utc_now,
 )
-from graphmem.protocols import GraphBackend
+from graphmem.protocols import GraphBackend, without_expired
 from graphmem.text import counted
 
 # Tol's "bright" and "muted" schemes (https://sronpersonalpages.nl/~pault/), safe for color blindness and readable with
@@ -227,6 +229,7 @@ def read_picture(
     as_of: AsOf | None = None,
     limit: int = 200,
     with_past: bool = False,
+    now: datetime | None = None,
 ) -> Picture:
     """Read a part of a memory: the neighborhood of entities, a community, or by default whole scopes.
 
@@ -247,6 +250,8 @@ def read_picture(
     with_past
         Whether to read additional data for the interactive page: ended facts known at ``as_of.known``, the entities
         connected only by such facts, and the source episodes of facts.
+    now
+        Time by which episodes have expired; nothing of them is read, nor a text that may quote them. None: now.
 
     Raises
     ------
@@ -255,12 +260,12 @@ def read_picture(
     InvalidInput
         If the name matches several communities, both seeds and a community are given, or hops is outside of [0, 6].
     """
-    reader = _Reader(backend, scopes, as_of, limit, with_past=with_past)
+    reader = _Reader(backend, scopes, as_of, limit, with_past=with_past, now=now or utc_now())
     if seeds and community is not None:
         raise InvalidInput("a picture is around names or of a community, not both")
     if community is not None:
         found = reader.community(community)
-        name = found.name if text_is_of(found.updated_at, as_of) else ""
+        name = found.name if reader.may_quote and text_is_of(found.updated_at, as_of) else ""
         return reader.picture(name or f"Community {found.id}", reader.members(found))
     if not 0 <= hops <= _MAX_HOPS:
         raise InvalidInput(f"hops: expected a number in [0, {_MAX_HOPS}], got {hops}")
@@ -276,10 +281,18 @@ class _Reader:
     """Reader of one picture; lists of ids are ordered by priority."""
 
     def __init__(
-        self, backend: GraphBackend, scopes: Sequence[Scope], as_of: AsOf | None, limit: int, *, with_past: bool
+        self,
+        backend: GraphBackend,
+        scopes: Sequence[Scope],
+        as_of: AsOf | None,
+        limit: int,
+        *,
+        with_past: bool,
+        now: datetime,
     ) -> None:
         self._backend, self._scopes = backend, scopes
-        self._as_of, self._limit, self._with_past = as_of, limit, with_past
+        self._as_of, self._limit, self._with_past, self._now = as_of, limit, with_past, now
+        self.may_quote = not backend.find_episodes(scopes, EpisodeQuery(expired_by=now), limit=1)
 
     def around(self, seeds: Collection[str], hops: int) -> list[str]:
         found = self._backend.expand(self._scopes, list(seeds), hops=hops, as_of=self._as_of)
@@ -339,12 +352,16 @@ class _Reader:
             title=title,
             drawn_at=utc_now(),
             as_of=self._as_of,
-            nodes=tuple(_node(rows[i], group_of.get(i), is_seed=i in seeds) for i in kept),
+            nodes=tuple(self._node(rows[i], group_of.get(i), is_seed=i in seeds) for i in kept),
             links=links,
             groups=groups,
             sources=sources,
             left_out=max(0, len(ids) - self._limit),
         )
+
+    def _node(self, entity: Entity, group: int | None, *, is_seed: bool) -> Node:
+        summary = entity.summary if self.may_quote else ""
+        return Node(entity.id, entity.name, entity.entity_type, summary, group, is_seed)
 
     @property
     def _most_links(self) -> int:
@@ -357,6 +374,7 @@ class _Reader:
             source_ids=ends, target_ids=ends, versions="all" if self._with_past else "visible", as_of=self._as_of
         )
         edges = self._backend.find_edges(self._scopes, query, limit=self._most_links, newest_first=True)
+        edges = without_expired(self._backend, self._scopes, edges, self._now)
         return sorted(self._known(edges) if self._with_past else edges, key=lambda e: (e.valid_from, e.id))
 
     def _known(self, edges: Iterable[Edge]) -> list[Edge]:
@@ -378,7 +396,8 @@ class _Reader:
         }
         order = [c for c in order if c in rows]
         place = {c: i for i, c in enumerate(order)}
-        texts = {c.id: (c.name, c.summary) for c in rows.values() if text_is_of(c.updated_at, self._as_of)}
+        quotable = (c for c in rows.values() if self.may_quote and text_is_of(c.updated_at, self._as_of))
+        texts = {c.id: (c.name, c.summary) for c in quotable}
         named = ((c, *texts.get(c, ("", ""))) for c in order)
         groups = tuple(Group(c, name or f"Community {place[c] + 1}", summary) for c, name, summary in named)
         return groups, {i: place[c] for i, c in community_of.items() if c in place}
@@ -387,7 +406,7 @@ class _Reader:
         ids = {e.id: e.episode_ids[:_SOURCES_PER_LINK] if self._with_past else () for e in edges}
         wanted = sorted({i for of_edge in ids.values() for i in of_edge})
         rows = self._backend.get_episodes(self._scopes, wanted) if wanted else {}
-        found = [i for i in wanted if i in rows]
+        found = [i for i in wanted if i in rows and not is_expired(rows[i].expires_at, self._now)]
         at = {i: n for n, i in enumerate(found)}
         sources = tuple(_source(rows[i]) for i in found)
         return sources, tuple(
@@ -406,10 +425,6 @@ class _Reader:
             )
             for e in edges
         )
-
-
-def _node(entity: Entity, group: int | None, *, is_seed: bool) -> Node:
-    return Node(entity.id, entity.name, entity.entity_type, entity.summary, group, is_seed)
 
 
 def _source(episode: Episode) -> Source:

@@ -334,6 +334,23 @@ def test_files_are_cleaned_after_the_batches_before_a_failure(
     assert left_of(sqlite_file, "zanzibar", "oslo") == ["oslo"]
 
 
+def test_no_picture_community_or_summary_shows_what_has_expired(memory: GraphMemory, clock: Hands) -> None:
+    for n in range(4):
+        told(memory, f"Maya | visits | Place {n}")
+    told(memory, "Maya | hides | Place 1 # afraid of sharks", expires_in=HOUR)
+    memory.admin.refresh_communities()
+
+    def shown() -> str:
+        entities = " ".join(entity.summary for entity in (*memory.entities(), *memory.entities("Maya")))
+        return f"{memory.visualize()} {memory.visualize('Maya', format='mermaid')} {memory.communities()} {entities}"
+
+    assert "hides" in shown()
+    assert "sharks" in shown()
+    clock.now = NOW + 2 * HOUR
+    assert "Place 3" in shown()
+    assert ("hides" in shown(), "sharks" in shown()) == (False, False)
+
+
 def test_a_context_about_everything_quotes_no_summary_while_something_expired_is_there(
     memory: GraphMemory, clock: Hands
 ) -> None:

@@ -130,7 +130,7 @@ class Material:
         own = [e for e in said if session_id is None or e.session_id == session_id]
         others = [e for e in said if session_id is not None and e.session_id != session_id]
         blocks = [
-            _Block("## Summaries", [render_community(one) for one in self.communities], count_tokens),
+            _Block("## Summaries", [render_community(one) for one in self.communities if one.summary], count_tokens),
             _Block("## Facts", _unique(map(render_fact, order_facts(self.facts, said, weights))), count_tokens),
             _Block("## Other conversations", [render_episode(e, weights, _QUOTE) for e in others], count_tokens),
             _Block("## Earlier messages", [render_episode(e, weights, _QUOTE) for e in own], count_tokens),
