@@ -213,7 +213,8 @@ def _hits_of(backend: GraphBackend, scopes: Sequence[Scope], entity_ids: set[str
     if not entity_ids:
         return []
     names = {e.canonical_name for e in backend.get_entities(scopes, list(entity_ids)).values()}
-    hits = backend.search_entities(scopes, words=(), phrases=sorted(names), limit=2 * len(names))
+    limit = 2 * len(names) * len(scopes) + len(entity_ids)  # a name may belong to an entity of each type and scope
+    hits = backend.search_entities(scopes, words=(), phrases=sorted(names), limit=limit)
     return [replace(hit, alias=None) for hit in hits if hit.entity.id in entity_ids]
 
 

@@ -7,8 +7,10 @@ from datetime import UTC, datetime
 import pytest
 
 from graphmem.models import Entity, EntityHit, Scope
-from graphmem.recall.seeds import capped, score_seeds
+from graphmem.recall.seeds import _hits_of, capped, score_seeds  # pyright: ignore[reportPrivateUsage]
+from graphmem.registry import open_backend
 from graphmem.results import Seed
+from graphmem.testing.rows import entity, home, put_entities, scope_of
 
 THEN = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -66,6 +68,20 @@ def test_no_more_than_the_limit() -> None:
 
 def test_nothing_found_gives_no_seeds() -> None:
     assert ranked([], ["vim"]) == []
+
+
+def test_entities_of_one_name_in_several_scopes_and_types_are_all_found() -> None:
+    store = open_backend("memory://")
+    scopes = [home(), scope_of("other"), scope_of("third")]
+    wanted: set[str] = set()
+    for place, scope in enumerate(scopes):
+        rows = [
+            entity(10 * place + n, scope, name="Mercury", entity_type=kind)
+            for n, kind in enumerate(("planet", "metal", "person"))
+        ]
+        put_entities(store, *rows)
+        wanted.update(row.id for row in rows)
+    assert {hit.entity.id for hit in _hits_of(store, scopes, wanted)} == wanted
 
 
 def seed(name: str) -> Seed:
