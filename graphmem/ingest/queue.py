@@ -487,7 +487,10 @@ class ExtractionQueue:
         since: str,
         outdated: list[str],
     ) -> list[tuple[Episode, Exception]]:
-        """Write all in one transaction; if one can't be written, write each in its own. Adds to the last two."""
+        """Write all in one transaction; if one can't be written, write each in its own.
+
+        The counts are added to `written`, and ids of episodes that an erasure kept from being written to `outdated`.
+        """
         if not readings:
             return []
         try:

@@ -226,6 +226,7 @@ class Redaction:
         return self._json(value) if isinstance(value, str) else self._redacted(value)
 
     def _called(self, name: str, value: Any) -> Any:
+        """Return the redacted value of a field of decoded JSON."""
         redacted = self._by_names(value)
         return self._value("", name, value) if isinstance(value, str) and redacted == value else redacted
 

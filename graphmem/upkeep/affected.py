@@ -25,7 +25,7 @@ from graphmem.models import (
 from graphmem.ontology import SIMILAR_TO
 from graphmem.text.names import NameFinder
 from graphmem.text.normalize import canonical
-from graphmem.upkeep.erasure import AffectedEntities, AffectedFacts, ErasureRequest, fact_goes, named_in
+from graphmem.upkeep.erasure import AffectedEntities, AffectedFacts, ErasureRequest, fact_goes, named_in, texts_of
 from graphmem.upkeep.reopened import find_reopened
 from graphmem.upkeep.scope_rows import edges_of
 
@@ -217,7 +217,7 @@ def _find_aliases(request: ErasureRequest, entities: AffectedEntities, merges: A
     for mention in entities.mentions:
         used.setdefault(mention.entity_id, set()).add(canonical(mention.surface))
     before = _surfaces_before_merges(request, merges)
-    texts = [text for e in request.episodes.values() for text in (e.text, e.title or "", e.speaker or "")]
+    texts = [text for episode in request.episodes.values() for text in texts_of(episode)]
     left = entities.left
     for alias in request.backend.find_aliases([request.scope], [i for i in left if i in used]):
         others = entities.other_mentions.get(alias.entity_id, ())

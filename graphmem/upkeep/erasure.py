@@ -80,8 +80,9 @@ class ErasureRequest:
         return {edge.id: without_telling(edge, removed[edge.id], sources.get(edge.id, ())) for edge in edges}
 
     def texts(self, episode_ids: Collection[str]) -> Iterator[str]:
-        """Yield the texts of the episodes with these ids."""
-        return (e.text for e in self.backend.get_episodes([self.scope], list(episode_ids)).values())
+        """Yield the texts, titles and speakers of the episodes with these ids."""
+        found = self.backend.get_episodes([self.scope], list(episode_ids)).values()
+        return (text for episode in found for text in texts_of(episode))
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +148,11 @@ def fact_goes(request: ErasureRequest, facts: AffectedFacts, entities: AffectedE
         or bool(ends & entities.gone.keys())
         or bool(said and not said - request.episodes.keys())
     )
+
+
+def texts_of(episode: Episode) -> tuple[str, ...]:
+    """Return the text, title and speaker of an episode."""
+    return (episode.text, episode.title or "", episode.speaker or "")
 
 
 def named_in(names: Iterable[str], texts: Iterable[str]) -> bool:

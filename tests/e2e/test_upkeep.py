@@ -423,6 +423,14 @@ def test_a_further_name_goes_with_the_text_that_told_it(
     assert [fact.fact for fact in memory.facts("Zuzu")] == ["Zuzu likes salt"]
 
 
+def test_a_further_name_under_which_somebody_still_speaks_stays(open_memory: OpenMemory) -> None:
+    memory = open_memory("memory://", extractor=Named(), embeddings="none")
+    memory.ingest([{"text": "Bernadette Lopez (Zuzu) likes tea", "external_id": "gone"}])
+    memory.ingest([{"text": "Bernadette Lopez likes jam", "speaker": "Zuzu"}])
+    memory.forget(episode="gone")
+    assert [fact.fact for fact in memory.facts("Zuzu")] == ["Bernadette Lopez likes jam"]
+
+
 def test_a_link_to_a_similar_entity_holds_no_forgotten_one(store_url: str, open_memory: OpenMemory) -> None:
     memory = open_memory(
         store_url, extractor=Named(), embeddings=WordVectors(), note_linking=True, resolve_similar=False
