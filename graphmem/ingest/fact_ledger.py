@@ -198,7 +198,8 @@ class FactLedger:
         """
         over = {i for i, row in self._known.items() if is_retracted(self._rows[i]) and not is_retracted(row)}
         changed = [row for i, row in self._rows.items() if row is not self._known.get(i) and not self._is_own(row)]
-        called = names({end for row in changed for end in (row.source_id, row.target_id)})
+        ends = {end for row in changed for end in (row.source_id, row.target_id)}
+        called = names(ends) if ends else dict[str, str]()
         for row in changed:
             told = next((self._stated[row.key, i][0] for i in row.episode_ids if (row.key, i) in self._stated), None)
             if told is None:
