@@ -36,7 +36,7 @@ from graphmem.inputs import FilterLike, ItemLike, TripleLike, to_filter
 from graphmem.llm.providers import SECONDS
 from graphmem.models import Episode, EpisodeFilter, EpisodeQuery, Scope, utc_now
 from graphmem.ontology import Ontology
-from graphmem.protocols import Extractor, GraphBackend, Redactor, VectorIndex
+from graphmem.protocols import Extractor, GraphBackend, Redactor, VectorIndex, has_expired
 from graphmem.recall.options import SpreadingOptions
 from graphmem.recall.seeds import StoredEntityEmbeddings
 from graphmem.recall.service import RecallService
@@ -284,7 +284,7 @@ class Engine:
 
     def has_expired(self, scopes: Sequence[Scope]) -> bool:
         """Whether an episode of the scopes has expired and isn't erased yet."""
-        return bool(self.backend.find_episodes(scopes, EpisodeQuery(expired_by=self.clock()), limit=1))
+        return has_expired(self.backend, scopes, self.clock())
 
     @cached_property
     def inference_question(self) -> ListQuestion:

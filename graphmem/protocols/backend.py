@@ -499,6 +499,11 @@ def pages(read: Callable[[str], list[R]]) -> Iterator[list[R]]:
         after = page[-1].id
 
 
+def has_expired(backend: GraphBackend, scopes: Sequence[Scope], now: datetime) -> bool:
+    """Return whether episodes have expired in some scopes that aren't erased yet."""
+    return bool(backend.find_episodes(scopes, EpisodeQuery(expired_by=now), limit=1))
+
+
 def without_expired(backend: GraphBackend, scopes: Sequence[Scope], edges: Sequence[Edge], now: datetime) -> list[Edge]:
     """Return facts without those that only episodes state which have expired."""
     ids = {episode_id for edge in edges for episode_id in edge.episode_ids}

@@ -493,9 +493,8 @@ class _Ledger:
         edge = edge.without_ends(facts.enders | gone)
         by = edge.superseded_by or ""
         before, now = facts.kept.get(by), facts.reopened.get(by)
-        if (
-            before is not None and now is not None and edge.valid_to == before.valid_from
-        ):  # it ends when that one begins
+        # it ends when that one begins
+        if before is not None and now is not None and edge.valid_to == before.valid_from:
             edge = edge.changed(valid_to=max(edge.valid_from, now.valid_from))
         if not set(edge.episode_ids) & request.episodes.keys() and not quotes_erased(self.found, edge):
             return edge

@@ -298,8 +298,7 @@ def _plan_for_name(backend: GraphBackend, scope: Scope, named: str, *, with_epis
             redacted[episode.id] = left
         else:
             going[episode.id] = episode
-    in_ids = [e for e in texts.in_ids if e.id not in going and e.id not in staying]
-    remaining = (*_describe_remaining(named, staying, in_ids, texts), *_describe_shared(shared))
+    remaining = (*_describe_remaining(named, going, staying, texts), *_describe_shared(shared))
     if missing is not None and not (going or redacted or staying):
         raise NotFound("; ".join([f"{missing}, and no text contains this name", *remaining])) from missing
     subject = Subject(keys, entity, redacted, staying, frozenset(texts.longer))
@@ -326,8 +325,7 @@ def _plan_for_speaker(backend: GraphBackend, scope: Scope, speaker: str) -> Forg
     if not going:
         raise NotFound(f"no episode has the speaker {speaker!r} in scope {scope}")
     staying = {e.id: e for e in texts.about if e.id not in going}
-    in_ids = [e for e in texts.in_ids if e.id not in going and e.id not in staying]
-    remaining = _describe_remaining(speaker, staying, in_ids, texts)
+    remaining = _describe_remaining(speaker, going, staying, texts)
     return ForgetPlan(going, None, names.keys, staying, tuple(remaining))
 
 
@@ -343,14 +341,14 @@ def _names_of(
 
 
 def _describe_remaining(
-    named: str, staying: Mapping[str, Episode], in_ids: Sequence[Episode], texts: NamedTexts
+    named: str, going: Mapping[str, Episode], staying: Mapping[str, Episode], texts: NamedTexts
 ) -> Iterator[str]:
     if staying:
         yield (
             f"{counted(len(staying), 'episode')} by {named!r}, or with the name in the text, kept as words of the "
             f"speakers; forget({named!r}, with_episodes=True) erases them"
         )
-    if in_ids:
+    if in_ids := [e for e in texts.in_ids if e.id not in going and e.id not in staying]:
         ids = in_ids[0].session_id, in_ids[0].external_id
         yield (
             f"{counted(len(in_ids), 'episode')} with the name in the session or external id, such as {ids}; "

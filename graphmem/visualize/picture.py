@@ -19,14 +19,13 @@ from graphmem.models import (
     Entity,
     EntityQuery,
     Episode,
-    EpisodeQuery,
     MembershipQuery,
     Scope,
     is_expired,
     text_is_of,
     utc_now,
 )
-from graphmem.protocols import GraphBackend, without_expired
+from graphmem.protocols import GraphBackend, has_expired, without_expired
 from graphmem.text import counted
 
 # Tol's "bright" and "muted" schemes (https://sronpersonalpages.nl/~pault/), safe for color blindness and readable with
@@ -292,7 +291,7 @@ class _Reader:
     ) -> None:
         self._backend, self._scopes = backend, scopes
         self._as_of, self._limit, self._with_past, self._now = as_of, limit, with_past, now
-        self.may_quote = not backend.find_episodes(scopes, EpisodeQuery(expired_by=now), limit=1)
+        self.may_quote = not has_expired(backend, scopes, now)
 
     def around(self, seeds: Collection[str], hops: int) -> list[str]:
         found = self._backend.expand(self._scopes, list(seeds), hops=hops, as_of=self._as_of)
