@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import logging
+import math
 import re
+import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -11,6 +14,8 @@ from graphmem.errors import ExtractionFailed, ExtractorMisconfigured, ExtractorU
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
+
+_log = logging.getLogger(__name__)
 
 SECONDS = 30.0
 """Time limit of a call, unless the model thinks before it replies or runs on a local server."""
@@ -28,25 +33,28 @@ class Provider:
     temperature
         Value for repeatable replies; None if the provider has no such parameter.
     retries
-        Number of retries by the client library; None keeps its own. 0 where it takes one: the queue retries, and a
-        client that repeats a call after its time limit is billed again.
+        Number of retries by the client library; None keeps its own. 0 as the queue retries, and a client that repeats
+        a call after its time limit is billed again.
     strict
         Whether structured output takes ``strict=True``, with which the server enforces the schema.
     slow
         Whether its models usually run on a local server.
+    time_limit
+        Name of the client's parameter for the seconds of a call, ``NAME/KEY`` for an entry of a mapping.
     """
 
     temperature: float | None = 0.0
     retries: int | None = None
     strict: bool = False
     slow: bool = False
+    time_limit: str = "timeout"
 
 
 PROVIDERS: Mapping[str, Provider] = {
     "anthropic": Provider(retries=0),
     "azure_openai": Provider(retries=0, strict=True),
     "bedrock_converse": Provider(),
-    "cohere": Provider(),
+    "cohere": Provider(time_limit="timeout_seconds"),
     "deepseek": Provider(retries=0),
     "fireworks": Provider(),
     "google_genai": Provider(),
@@ -54,7 +62,7 @@ PROVIDERS: Mapping[str, Provider] = {
     "groq": Provider(retries=0),
     "huggingface": Provider(temperature=None, slow=True),
     "mistralai": Provider(),
-    "ollama": Provider(slow=True),
+    "ollama": Provider(slow=True, time_limit="client_kwargs/timeout"),
     "openai": Provider(retries=0, strict=True),
     "together": Provider(),
     "xai": Provider(retries=0),
@@ -103,8 +111,30 @@ def open_model(model: str, timeout: float) -> BaseChatModel:
     """Return the chat model of a name; its client ends calls after `timeout` seconds, as nothing else ends them."""
     from langchain.chat_models import init_chat_model
 
-    opened = cast("Any", init_chat_model)(model, timeout=timeout, **model_options(model))
+    opened = cast("Any", init_chat_model)(model, **_time_limit(model, timeout), **model_options(model))
+    _opened[id(opened)] = opened
     return cast("BaseChatModel", opened)
+
+
+def _time_limit(model: str, timeout: float) -> dict[str, Any]:
+    """Return the argument for a time limit, in whole seconds, as some clients demand."""
+    name, _, key = PROVIDERS.get(provider_of(model), _UNKNOWN).time_limit.partition("/")
+    seconds = math.ceil(timeout)
+    return {name: {key: seconds} if key else seconds}
+
+
+_opened: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+
+
+def drops_temperature(model: object, error: Exception) -> bool:
+    """Return whether a model that `open_model` opened rejected its temperature; it has none from then on."""
+    if _opened.get(id(model)) is not model or not _REJECTS_TEMPERATURE.search(str(error)[:4000]):
+        return False
+    opened = cast("Any", model)
+    if opened.temperature is not None:
+        opened.temperature = None
+        _log.info("%s takes no temperature: it is called without one from now on", type(model).__name__)
+    return True
 
 
 def schema_options(model: object) -> dict[str, Any]:
@@ -151,6 +181,11 @@ _TEXT_IS_CAUSE = re.compile(
     r"content[ _](?:filter|management|policy)|safety",
     re.IGNORECASE,
 )
+_REJECTS_TEMPERATURE = re.compile(
+    r"\btemperature\b.{0,80}(?:not support|unsupported|deprecated|only the default)|"
+    r"\bunsupported\b.{0,40}\btemperature\b",
+    re.IGNORECASE,
+)
 _TIMEOUT_NAME = re.compile(r"time(d)?_?out", re.IGNORECASE)
 _UNREACHABLE_NAME = re.compile(
     r"time(d)?_?out|connect(ion)?(error|refused|reset|failed)|unavailable|overloaded|ratelimit|throttl|"
@@ -161,10 +196,15 @@ _PERMANENT = frozenset({401, 402, 403, 404, 407})
 _TRANSIENT = frozenset({408, 409, 425, 429})
 _NO_SUCH_MODEL = re.compile(
     r"\bmodel\b.{0,80}\b(not found|not exist|does not exist|doesn't exist|unknown|not supported|deprecated)\b|"
-    r"\b(unknown|invalid|no such|unsupported)\b.{0,20}\bmodel\b|model_not_found|invalid_api_key|api key not valid",
+    r"\b(unknown|invalid|no such|unsupported)\b.{0,20}\bmodel\b|model_not_found|invalid_api_key|api key not valid|"
+    r"\b(incorrect|invalid) api key\b",
     re.IGNORECASE,
 )
-_NO_MONEY = re.compile(r"insufficient_quota|exceeded your current quota|billing", re.IGNORECASE)
+_NO_MONEY = re.compile(
+    r"insufficient_quota|exceeded your current quota|billing|credit balance|insufficient (?:funds|balance|credit)",
+    re.IGNORECASE,
+)
+_NO_CREDENTIALS_NAME = re.compile(r"credentials|token(?:retrieval|load)|unauthorizedsso", re.IGNORECASE)
 _EXCERPT = 160
 
 FailureKind = Literal["episode", "unavailable", "misconfigured"]
@@ -173,18 +213,22 @@ FailureKind = Literal["episode", "unavailable", "misconfigured"]
 _SECRETS = (
     re.compile(r"(?i)\b(?:bearer|basic)\s+\S+"),
     re.compile(
-        r"(?i)\b(?:[\w-]{0,40}api[-_ ]?key|[\w-]{0,40}token|secret|password|authorization)\b[^:=\n]{0,20}[:=]\s*\S+"
+        r"(?i)\b(?:[\w-]{0,40}api[-_ ]?key|[\w-]{0,40}token|secret|password|authorization)\b"
+        r"(?! (?:limit|count|usage))[^:=\n]{0,20}[:=]\s*\S+"
     ),
-    re.compile(r"\b(?:sk|pk|rk|gsk|xai|ghp|hf|AIza)[-_]?[\w-]{6,}[\w*.-]*"),
-    re.compile(r"(?<=://)[^/@\s]+@"),
+    re.compile(r"\b(?:(?:sk|pk|rk|gsk|xai|ghp|hf)[-_]|AIza)[\w-]{6,}[\w*.-]*"),
+    re.compile(r"(?<=://)[^/\s]+@"),
     re.compile(r"(?<![\w+/=-])(?=[\w+/=-]*\d)(?=[\w+/=-]*[A-Za-z])[\w+/=-]{20,}"),
 )
 
 
 def status_of(error: BaseException) -> int | None:
     """Return the HTTP status of an error of a client library, None without one."""
-    response = getattr(error, "response", None)
-    for value in (getattr(error, "status_code", None), getattr(response, "status_code", None)):
+    response: Any = getattr(error, "response", None)
+    values = [getattr(error, "status_code", None), getattr(response, "status_code", None)]
+    if isinstance(response, dict):  # of botocore
+        values.append(cast("dict[str, Any]", response).get("ResponseMetadata", {}).get("HTTPStatusCode"))
+    for value in values:
         if isinstance(value, int):
             return value
     code = getattr(error, "code", None)
@@ -200,9 +244,11 @@ def kind_of(error: BaseException) -> FailureKind:
     if isinstance(error, ExtractionFailed):
         return "episode"
     status, text = status_of(error), str(error)[:4000]
-    if status in _PERMANENT or (status == 429 and _NO_MONEY.search(text)):
+    if status in _PERMANENT or (status is None and _NO_CREDENTIALS_NAME.search(type(error).__name__)):
         return "misconfigured"
-    if status == 400 and _NO_SUCH_MODEL.search(text):
+    if status in (400, 429) and _NO_MONEY.search(text):
+        return "misconfigured"
+    if (status == 400 and _NO_SUCH_MODEL.search(text)) or (status in (None, 400) and _REJECTS_TEMPERATURE.search(text)):
         return "misconfigured"
     if status in _TRANSIENT or (status is not None and status >= 500):
         return "unavailable"
@@ -224,6 +270,8 @@ def rejects_the_format(error: Exception) -> bool:
     if isinstance(error, (GraphMemError, TimeoutError, ConnectionError)):
         return False
     text, status = str(error)[:4000], status_of(error)
+    if _NO_MONEY.search(text) or _REJECTS_TEMPERATURE.search(text):
+        return False
     names_feature = bool(_FEATURE.search(text))
     if status is None:
         return names_feature and not is_timeout(error)

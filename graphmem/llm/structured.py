@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from graphmem.errors import ExtractionFailed
 from graphmem.llm.providers import (
+    drops_temperature,
     is_timeout,
     open_model,
     provider_name,
@@ -49,7 +50,7 @@ def without_thoughts(text: str) -> str:
 def last_object(text: str, key: str) -> dict[str, Any] | None:
     """Return the last JSON object in a reply that has a key; None without one. Thoughts are ignored."""
     text = without_thoughts(text)
-    decoder, found, at = json.JSONDecoder(), None, 0
+    decoder, found, at = json.JSONDecoder(strict=False), None, 0
     while (start := text.find("{", at)) >= 0:
         try:
             value, at = decoder.raw_decode(text, start)
@@ -181,13 +182,23 @@ def invoke(model: BaseChatModel, send: Callable[[], object]) -> object:
     with span(f"chat {name}", about, kind="client") as one:
         on_timeout.get([]).extend((partial(outcome.count, "timeout"), one.time_out))
         try:
-            reply = send()
+            reply = _without_temperature(model, send)
         except Exception as error:
             outcome.count("timeout" if is_timeout(error) else "error")
             raise
         outcome.count("success")
         one.set(_usage(name, reply))
     return reply
+
+
+def _without_temperature(model: BaseChatModel, send: Callable[[], object]) -> object:
+    """Return the reply to a call, which is repeated without a temperature if the model takes none."""
+    try:
+        return send()
+    except Exception as error:
+        if not drops_temperature(model, error):
+            raise
+    return send()
 
 
 def _usage(model: str, reply: object) -> Attributes:
@@ -198,9 +209,9 @@ def _usage(model: str, reply: object) -> Attributes:
     if isinstance(replied := metadata.get("model_name"), str):
         found["gen_ai.response.model"] = replied
     if usage:
-        received, sent = usage.get("input_tokens") or 0, usage.get("output_tokens") or 0
-        count_tokens(model, received, sent)
-        found |= {"gen_ai.usage.input_tokens": received, "gen_ai.usage.output_tokens": sent}
+        tokens_in, tokens_out = usage.get("input_tokens") or 0, usage.get("output_tokens") or 0
+        count_tokens(model, tokens_in, tokens_out)
+        found |= {"gen_ai.usage.input_tokens": tokens_in, "gen_ai.usage.output_tokens": tokens_out}
     return found
 
 

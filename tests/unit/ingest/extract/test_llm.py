@@ -415,6 +415,18 @@ class APIConnectionError(Exception):
     """Has no status."""
 
 
+class NoCredentialsError(Exception):
+    """What botocore raises without credentials."""
+
+
+class AwsError(Exception):
+    """What botocore raises for a status."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__("An error occurred")
+        self.response = {"Error": {"Code": "x"}, "ResponseMetadata": {"HTTPStatusCode": status}}
+
+
 @pytest.mark.parametrize(
     ("error", "kind"),
     [
@@ -424,6 +436,13 @@ class APIConnectionError(Exception):
         (Answered(404, "The model `gpt-9` does not exist"), "misconfigured"),
         (Answered(400, "unknown model gpt-9"), "misconfigured"),
         (Answered(429, "You exceeded your current quota: insufficient_quota"), "misconfigured"),
+        (Answered(400, "Your credit balance is too low to access the API."), "misconfigured"),
+        (Answered(400, "Incorrect API key provided: ab***"), "misconfigured"),
+        (Answered(400, "`temperature` is deprecated for this model."), "misconfigured"),
+        (ValueError("`temperature` is not supported for m-5 at non-default values."), "misconfigured"),
+        (NoCredentialsError(), "misconfigured"),
+        (AwsError(403), "misconfigured"),
+        (AwsError(429), "unavailable"),
         (MissingExtra("SpacyExtractor", "spacy"), "misconfigured"),
         (ModuleNotFoundError("langchain_openai"), "misconfigured"),
         (Answered(429, "slow down"), "unavailable"),

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from graphmem.errors import ExtractionFailed
+from graphmem.errors import ExtractionFailed, ExtractorMisconfigured
 from graphmem.ingest.requests import build_requests
 from graphmem.ingest.resolution import read_extraction
 from graphmem.models import Episode, Scope, utc_now
@@ -28,7 +28,14 @@ from langchain_core.runnables import Runnable, RunnableLambda
 
 from graphmem.ingest.extract.llm import LLMExtractor
 from graphmem.ingest.extract.llm_prompt import is_cut, shown_texts
-from graphmem.llm.providers import SLOW_SECONDS, model_options, schema_options, seconds_for
+from graphmem.llm.providers import (
+    SLOW_SECONDS,
+    model_options,
+    open_model,
+    schema_options,
+    seconds_for,
+    without_secrets,
+)
 
 AT = datetime(2025, 1, 13, 9, 30, tzinfo=UTC)
 SCOPE = Scope("tests")
@@ -287,6 +294,70 @@ def test_turns_are_context_unless_a_tool_or_a_system_wrote_them(role: str, speak
 )
 def test_options_of_a_model_follow_its_provider(model: str, options: dict[str, Any]) -> None:
     assert model_options(model) == options
+
+
+class Thermal(FakeListChatModel):
+    """Chat model that rejects a temperature, if it has one; `asked` has the temperature of each call."""
+
+    temperature: float | None = 0.0
+    asked: Any = None
+
+    def _call(self, *args: Any, **kwargs: Any) -> str:
+        self.asked.append(self.temperature)
+        if self.temperature is not None:
+            raise Answered(400, "Unsupported value: 'temperature' does not support 0.0 with this model.")
+        return super()._call(*args, **kwargs)
+
+
+def test_model_opened_by_name_that_takes_no_temperature_is_called_without_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[float | None] = []
+    made: list[dict[str, Any]] = []
+
+    def init(name: str, **options: Any) -> Thermal:
+        made.append({"name": name, **options})
+        return Thermal(responses=[answer(WORKS)], asked=asked)
+
+    monkeypatch.setattr("langchain.chat_models.init_chat_model", init)
+    extractor = LLMExtractor("anthropic:claude-next", timeout=2.5)
+    for _ in range(2):
+        [outcome] = extractor.extract([ExtractionRequest(episode())])
+        assert isinstance(outcome, Extraction), outcome
+    assert asked == [0.0, None, None]
+    assert made == [{"name": "anthropic:claude-next", "temperature": 0.0, "max_retries": 0, "timeout": 3}]
+
+
+def test_temperature_of_a_model_object_is_left_as_it_is() -> None:
+    model = Thermal(responses=[answer(WORKS)], asked=[])
+    [outcome] = extract(model, "Ann Lee works at Acme.")
+    assert isinstance(outcome, ExtractorMisconfigured)
+    assert model.temperature == 0.0
+
+
+def test_time_limit_reaches_the_client_of_each_provider(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[dict[str, Any]] = []
+
+    def init(_: str, **options: Any) -> Thermal:
+        made.append(options)
+        return Thermal(responses=[""])
+
+    monkeypatch.setattr("langchain.chat_models.init_chat_model", init)
+    for model in ("ollama:qwen3", "cohere:command-r", "mistralai:mistral-small"):
+        open_model(model, 7.5)
+    zero = {"temperature": 0.0}
+    assert made == [{"client_kwargs": {"timeout": 8}, **zero}, {"timeout_seconds": 8, **zero}, {"timeout": 8, **zero}]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Skipping maximum token limit: 4096", "Skipping maximum token limit: 4096"),
+        ("at http://user:p@ss@host/x", "at http://***host/x"),
+        ("hf_abcdefghij and sk-abcdefgh", "*** and ***"),
+        ("your token: abc", "your ***"),
+    ],
+)
+def test_only_what_is_secret_is_masked(text: str, shown: str) -> None:
+    assert without_secrets(text) == shown
 
 
 def test_model_that_thinks_has_more_time() -> None:
