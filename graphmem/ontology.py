@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, cast
 
 from pydantic import Field, model_validator
 
@@ -282,13 +282,11 @@ class Ontology:
         InvalidInput
             If a rule is invalid, or no rule has the name of one to leave out.
         """
+        words = {**self.synonyms, **{relation_name(a): relation_name(b) for a, b in (synonyms or {}).items()}}
         extended = Ontology(
             entity_types=self.entity_types | {canonical(t) for t in entity_types},
-            single_valued=self.single_valued | {relation_name(r) for r in single_valued},
-            synonyms={
-                **self.synonyms,
-                **{relation_name(a): relation_name(b) for a, b in (synonyms or {}).items()},
-            },
+            single_valued=self.single_valued | {_last_of(relation_name(r), words) for r in single_valued},
+            synonyms={word: _last_of(word, words) for word in words},
             edge_type_of=self.edge_type_of,
             short_names=self.short_names | {canonical(n) for n in short_names},
         )
@@ -316,13 +314,35 @@ class Ontology:
             data = tomllib.loads(Path(path).read_text(encoding="utf-8"))
         except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise InvalidInput(f"ontology file {path}: {error}") from error
-        known = {"entity_types", "single_valued", "synonyms", "short_names", "rules", "without_rules"}
+        lists = ("entity_types", "single_valued", "short_names", "without_rules")
+        known = {*lists, "synonyms", "rules"}
         if unknown := data.keys() - known:
             raise InvalidInput(f"ontology file {path}: unknown keys {sorted(unknown)}, known are {sorted(known)}")
+        for name in lists:
+            if not _are_strings(data.get(name, [])):
+                raise InvalidInput(f"ontology file {path}: {name} must be a list of strings")
+        synonyms = data.get("synonyms", {})
+        if not isinstance(synonyms, dict) or not _are_strings([*cast("dict[str, object]", synonyms).values()]):
+            raise InvalidInput(f'ontology file {path}: [synonyms] must be a table of lines such as leads = "manages"')
+        if not isinstance(data.get("rules", []), list):
+            raise InvalidInput(f"ontology file {path}: rules must be tables, each under [[rules]]")
         try:
             return cls().extended(**data)
         except InvalidInput as error:
             raise InvalidInput(f"ontology file {path}: {error}") from error
+
+
+def _are_strings(values: object) -> bool:
+    return isinstance(values, list) and all(isinstance(value, str) for value in cast("list[object]", values))
+
+
+def _last_of(word: str, synonyms: Mapping[str, str]) -> str:
+    """Return the relation that a word stands for, also by several steps; a cycle ends where it began."""
+    seen: set[str] = set()
+    while word not in seen and word in synonyms:
+        seen.add(word)
+        word = synonyms[word]
+    return word
 
 
 def _stored(rule: Mapping[str, Any], ontology: Ontology) -> dict[str, Any]:

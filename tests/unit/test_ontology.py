@@ -87,7 +87,28 @@ def test_a_file_adds_to_the_defaults(tmp_path: Path) -> None:
     assert "bo" in ontology.short_names
 
 
-@pytest.mark.parametrize("text", ["not toml [", "colours = []"])
+def test_single_valued_words_and_synonyms_of_synonyms_are_read_to_the_end() -> None:
+    ontology = DEFAULT_ONTOLOGY.extended(
+        single_valued=["belongs to"], synonyms={"heads": "leads", "leads": "manages", "runs": "rules", "rules": "runs"}
+    )
+    assert ontology.is_single_valued(ontology.relation("belongs to"))
+    assert ontology.relation("heads") == "manages"
+    assert ontology.relation("runs") == "runs"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "not toml [",
+        "colours = []",
+        'entity_types = "robot"',
+        "single_valued = [1]",
+        "short_names = [3]",
+        'synonyms = ["a"]',
+        "[synonyms]\na = 1",
+        "rules = 1",
+    ],
+)
 def test_a_file_that_does_not_fit_is_refused_by_name(tmp_path: Path, text: str) -> None:
     path = tmp_path / "ontology.toml"
     path.write_text(text)
