@@ -99,6 +99,16 @@ def test_plain_sentences_are_a_summary_without_a_name() -> None:
     assert _read(text, MATERIAL) == Description("", text)
 
 
+def test_summary_in_a_script_without_spaces_counts_by_its_length() -> None:
+    text = "Caroline于二〇二三年在瑞典参加了互助小组。"
+    assert _read(json.dumps({"summary": text}), MATERIAL) == Description("", text)
+
+
+def test_example_of_braces_before_the_answer_is_ignored() -> None:
+    summary = "Caroline went to a support group in Sweden."
+    assert _read(f"I use {{name, summary}}:\n{json.dumps({'summary': summary})}", MATERIAL) == Description("", summary)
+
+
 @pytest.mark.parametrize(
     "reply",
     ["", "I can't help.", "{broken", "[1, 2]", '{"summary": ""}', json.dumps({"summary": "Caroline " * 400})],
