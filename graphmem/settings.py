@@ -11,7 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, SecretStr, ValidationError, model_validator
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    SettingsError,
+    TomlConfigSettingsSource,
+)
 
 from graphmem.errors import InvalidInput
 from graphmem.models import CommunityAlgorithm
@@ -24,10 +30,9 @@ if TYPE_CHECKING:
 Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
 Similarity = Annotated[float, Field(ge=0.5, le=1.0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
-RetentionDays = Annotated[
-    Annotated[float, Field(ge=0.0, le=1e6, allow_inf_nan=False)] | None,
-    BeforeValidator(lambda given: None if given in ("", "none") else given),  # TOML and the environment have no None
-]
+_OR_NONE = BeforeValidator(lambda given: None if given in ("", "none") else given)
+"""Reads what stands for None, which TOML and the environment don't have."""
+RetentionDays = Annotated[Annotated[float, Field(ge=0.0, le=1e6, allow_inf_nan=False)] | None, _OR_NONE]
 _SECRETS = ("store_password", "qdrant_api_key", "redact_key")
 Seconds = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
 _PREFIX = "GRAPHMEM_"
@@ -77,11 +82,15 @@ class Settings(BaseSettings):
         0.0, description="share of the reads that are compared with the other store during a migration; 0 is off"
     )
     scope: str = Field("default", description="domain or domain/project, used unchanged")
-    ontology: Path | None = Field(None, description="TOML file with additions to the default ontology")
+    ontology: Annotated[Path | None, _OR_NONE] = Field(
+        None, description="TOML file with additions to the default ontology"
+    )
 
     extractor: str = Field("auto", description="auto, spacy, none, recorded:FILE or llm:PROVIDER:MODEL")
     document_facts: bool = Field(False, description="whether spacy takes facts from documents, besides names")
-    llm: str | None = Field(None, description="LangChain model as provider:model, for extraction and contradictions")
+    llm: Annotated[str | None, _OR_NONE] = Field(
+        None, description="LangChain model as provider:model, for extraction and contradictions"
+    )
     contradiction_check: bool = Field(False, description="ask the LLM which known facts a new one contradicts")
     resolve_similar: bool = Field(
         True, description="with an embedding model, resolve a new name to a known entity of the same meaning"
@@ -251,6 +260,9 @@ class Settings(BaseSettings):
             raise InvalidInput("; ".join(map(_invalid_message, error.errors()))) from error
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise InvalidInput(f"config file {self.model_config.get('toml_file')}: {error}") from error
+        except SettingsError as error:  # a variable of a table that isn't JSON
+            name = str(error).partition('"')[2].partition('"')[0]
+            raise InvalidInput(f"{_PREFIX}{name.upper()}: expected JSON") from None
         _warn_of_unknown(os.environ)
 
     @model_validator(mode="after")

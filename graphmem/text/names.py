@@ -285,7 +285,7 @@ _CAPITALS = re.compile(
 def folded(text: str) -> str:
     """Return a text in one letter case, without accents and invisible characters."""
     if not text.isascii():
-        text = clean(text, 4 * len(text.encode()))
+        text = clean(text, 4 * len(text.encode("utf-8", "surrogatepass")))
         text = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
     return text.casefold()
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from graphmem.errors import GraphMemError, IndexUnavailable, InvalidInput, MissingExtra
 from graphmem.models import IndexKind, Scope
 from graphmem.protocols.vectors import VectorState
+from graphmem.registry import masked
 from graphmem.vectors.points import BEAM, COLLECTIONS, EXACT_BELOW, PointIndex, Row
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def connect(url: str, api_key: str | None = None) -> QdrantClient:
         If qdrant-client isn't installed.
     """
     if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
-        raise InvalidInput(f"Qdrant URL {url!r}: expected http://HOST:PORT or https://HOST:PORT")
+        raise InvalidInput(f"Qdrant URL {masked(url)!r}: expected http://HOST:PORT or https://HOST:PORT")
     try:
         from qdrant_client import QdrantClient
     except ImportError as error:

@@ -221,6 +221,17 @@ def test_a_value_that_does_not_fit_is_refused_with_its_name(name: str, value: fl
         Settings(**{name: value})
 
 
+def test_variable_of_a_table_that_is_not_json_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRAPHMEM_LLM_PRICES", "cheap")
+    with pytest.raises(InvalidInput, match="GRAPHMEM_LLM_PRICES: expected JSON"):
+        Settings()
+
+
+def test_empty_variable_of_a_model_means_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRAPHMEM_LLM", "")
+    assert Settings().llm is None
+
+
 def test_passwords_are_masked_where_settings_are_shown() -> None:
     shown = Settings(store="neo4j://neo4j:s3cret@db.example:7687").shown()
     assert shown["store"] == "neo4j://neo4j:***@db.example:7687"

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from graphmem.errors import IndexUnavailable
+from graphmem.errors import IndexUnavailable, InvalidInput
 from graphmem.models import Changes
 from graphmem.protocols import GraphBackend, VectorState
 from graphmem.registry import open_backend
@@ -152,6 +152,12 @@ def test_two_stores_on_one_server_are_kept_apart_by_their_prefixes() -> None:
     one.upsert(home(), "episode", [("a", vectors([1]))])
     one.set_state(home(), VectorState("m", 0, 1))
     assert (other.count(home(), "episode"), other.state(home())) == (0, None)
+
+
+def test_the_password_of_a_refused_url_is_masked() -> None:
+    with pytest.raises(InvalidInput, match=r"u:\*\*\*@host") as caught:
+        connect("qdrant://u:hidden@host:6333")
+    assert "hidden" not in str(caught.value)
 
 
 def test_a_server_that_is_not_there_is_told_by_doctor() -> None:

@@ -33,6 +33,7 @@ def test_without_a_text_no_parser_is_loaded(monkeypatch: pytest.MonkeyPatch) -> 
         ("\uc9c0\uc6b0", "\uc9c0\uc6b0\ub294"),
         ("Bo", "with Bo."),
         ("IT", "the IT department"),
+        ("Bob \ud800é", "with bob \ud800e"),
     ],
 )
 def test_a_name_is_found(name: str, text: str) -> None:
