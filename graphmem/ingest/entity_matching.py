@@ -324,7 +324,7 @@ class SimilarEntities:
             if len(doubts) == self._most_questions or _sure(mention, near, self._merge_at) is not None:
                 continue
             found = {e.id: e for e in (*(e for _, e in near), *forms.get(key, ()))}
-            doubtful = [e for e in found.values() if not numbers_differ(mention.display, e.name)]
+            doubtful = [e for e in found.values() if not numbers_differ(mention.display, e.name, e.entity_type)]
             if doubtful:
                 doubts[key] = doubtful
         return doubts

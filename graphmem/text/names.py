@@ -67,6 +67,8 @@ _COUNTED = frozenset(
     "monday tuesday wednesday thursday friday saturday sunday".split()
 )
 _ROMAN = re.compile(r"(?=[ivxlc]{2})(xc|xl|l?x{0,3})(ix|iv|v?i{0,3})")
+_GIVEN_NAMES = frozenset("april may june august jan li liv vi xi".split())
+"""Names of people that also are months or Roman numerals."""
 _NAMED = frozenset({"person", "organization", "event", "project"})
 _PARTICLES = _FILLERS | frozenset(
     "al bin da das de del della den der di do dos du el en et ibn la le les los s ten ter und van vom von y zu".split()
@@ -85,7 +87,7 @@ def obstacle(first: str, second: str, entity_type: str) -> str | None:
     entity_type
         Entity type of both.
     """
-    if numbers_differ(first, second):
+    if numbers_differ(first, second, entity_type):
         return "different numbers, dates or ordinals"
     one, other = _words(first), _words(second)
     if entity_type == "person":
@@ -105,7 +107,7 @@ def obstacle(first: str, second: str, entity_type: str) -> str | None:
 
 def is_same_spelling(first: str, second: str, entity_type: str) -> bool:
     """Return whether two names of a type are spellings of the same words in the same order ("Acme", "ACME Inc.")."""
-    if numbers_differ(first, second):
+    if numbers_differ(first, second, entity_type):
         return False
     without = _TITLES if entity_type == "person" else _FILLERS | _COMPANY
     one, other = ("".join(_bare(_words(name), without)) for name in (first, second))
@@ -137,7 +139,7 @@ def may_be_same(first: str, second: str, entity_type: str) -> bool:
     Hart), initials (P. Raman, Priya Raman) and misspelled long words (Mircosoft, Microsoft), or if one consists of the
     initials of the other (AC, Alex Chen). Names with different numbers are not.
     """
-    if numbers_differ(first, second):
+    if numbers_differ(first, second, entity_type):
         return False
     one, other = sorted((_words(first), _words(second)), key=len)
     if not one or not other:
@@ -193,9 +195,11 @@ def _is_initials(letters: str, words: Sequence[str]) -> bool:
     return 2 <= len(letters) <= 4 and letters == "".join(word[0] for word in words)
 
 
-def numbers_differ(first: str, second: str) -> bool:
+def numbers_differ(first: str, second: str, entity_type: str) -> bool:
     """Return whether two names differ in numbers, dates or ordinals; neither vectors nor an LLM may merge those."""
-    return _numbers(first) != _numbers(second)
+    names_of_people = _GIVEN_NAMES if entity_type == "person" else frozenset[str]()
+    one, other = ([n for n in _numbers(name) if n not in names_of_people] for name in (first, second))
+    return one != other
 
 
 @lru_cache(maxsize=100_000)

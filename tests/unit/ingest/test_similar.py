@@ -26,7 +26,7 @@ from graphmem.recall.seeds import StoredEntityEmbeddings
 from graphmem.registry import open_backend
 from graphmem.testing.base import in_threads
 from graphmem.testing.rows import episode, home, project
-from graphmem.text.names import obstacle, spellings
+from graphmem.text.names import may_be_same, obstacle, spellings
 from graphmem.upkeep.unmerge import unmerge
 
 
@@ -477,6 +477,21 @@ def test_links_that_take_too_long_are_left_out(store: GraphBackend, caplog: pyte
 def test_names_of_the_same_words_have_nothing_against_them(first: str, second: str, kind: str) -> None:
     assert obstacle(first, second, kind) is None
     assert obstacle(second, first, kind) is None
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "same"),
+    [
+        ("May Parker", "Parker", True),
+        ("June Osborne", "Osborne", True),
+        ("Li Wei", "Wei", True),
+        ("Louis XIV", "Louis XV", False),
+        ("Pius XI", "Pius XII", False),
+    ],
+)
+def test_names_of_people_that_are_months_or_roman_numerals_are_words(first: str, second: str, same: bool) -> None:
+    assert may_be_same(first, second, "person") is same
+    assert may_be_same(second, first, "person") is same
 
 
 @pytest.mark.parametrize(
