@@ -13,6 +13,8 @@ serves all tests of the class, for servers; `StoreTests` has the other hooks.
 
 from __future__ import annotations
 
+from pkgutil import iter_modules
+
 from graphmem.errors import MissingExtra
 
 try:
@@ -23,16 +25,7 @@ except ImportError as error:
 
 del _settings  # imported first, to name the missing dependency before a module below fails to load
 
-pytest.register_assert_rewrite(
-    *(
-        f"{__name__}.{module}"
-        for module in (
-            "atomicity base communities communities_detect concurrency edge_queries edges entities episodes filters "
-            "index isolation langgraph merges odd_input pair recalls stateful stateful_groups stateful_upkeep "
-            "time traversal upkeep vectors".split()
-        )
-    )
-)
+pytest.register_assert_rewrite(*(f"{__name__}.{module.name}" for module in iter_modules(__path__)))
 
 from graphmem.testing.atomicity import AtomicityTests  # noqa: E402  the rewriting has to come first
 from graphmem.testing.base import StoreTests  # noqa: E402

@@ -19,14 +19,20 @@ from graphmem.models import (
     EdgeExpiry,
     EdgeQuery,
     EntityQuery,
+    EpisodeEnd,
+    EpisodeExpiry,
     EpisodeQuery,
+    EpisodeRedaction,
+    JobState,
     MembershipQuery,
     Mention,
     ProcessingResult,
     RecallQuery,
+    Removal,
 )
 from graphmem.protocols import GraphBackend
-from graphmem.testing.base import PATIENCE, StoreTests, everything, own_scopes
+from graphmem.testing.base import PATIENCE, StoreTests, contents, everything, own_scopes
+from graphmem.testing.merges import merge
 from graphmem.testing.rows import (
     FUTURE,
     claimer,
@@ -47,6 +53,7 @@ from graphmem.testing.rows import (
     put_graph,
     recall_trace,
 )
+from graphmem.testing.upkeep import index_entry
 
 
 def good() -> Changes:
@@ -61,7 +68,14 @@ def good() -> Changes:
         results=(ProcessingResult(episode_id(1), processed_at=day(5), attempts=1),),
         communities=(community(1), community(2, level=1)),
         memberships=(membership(3, 1), membership(1, 2)),
+        redactions=(EpisodeRedaction(episode_id(1), "redacted"),),
+        episode_ends=(EpisodeEnd(episode_id(1), day(7)),),
+        episode_expiries=(EpisodeExpiry(episode_id(1), day(8)),),
         recalls=(recall_trace(1, seeds=[3], facts=[(3, 1)]),),
+        index=(index_entry(episode_id(1)),),
+        merges=(merge(1, 1, 2),),
+        job_states=(JobState("a", day(1)),),
+        removals=(Removal("edge", edge_id(8)),),
     )
 
 
@@ -97,14 +111,17 @@ class AtomicityTests(StoreTests):
         assert everything(store) == before
 
     def test_a_good_write_brings_every_part(self, store: GraphBackend) -> None:
+        assert all(getattr(good(), part.name) for part in fields(Changes))
         _fill(store)
         store.write(home(), good())
         stats = store.stats(home())
-        assert (stats.entities, stats.aliases, stats.edges, stats.active_edges, stats.mentions) == (3, 3, 5, 4, 1)
+        assert (stats.entities, stats.aliases, stats.edges, stats.active_edges, stats.mentions) == (3, 3, 4, 3, 1)
         assert (stats.communities, stats.recalls) == (2, 1)
-        assert store.find_episodes([home()], EpisodeQuery(state="processed")) == [
-            episode(1, processed_at=day(5), attempts=1)
+        there = contents(store, home())
+        assert there.episodes == [
+            episode(1, text="redacted", processed_at=day(5), attempts=1, ended_at=day(7), expires_at=day(8))
         ]
+        assert (len(there.index), there.index_model, len(there.merges), len(there.job_states)) == (1, "m", 1, 1)
 
     def test_an_empty_write_changes_nothing(self, store: GraphBackend) -> None:
         store.write(home(), Changes())
@@ -175,8 +192,8 @@ class AtomicityTests(StoreTests):
             "find_entities": [1, 2, 3],
             "resolve_names": [entity_id(1)],
             "search by word": 1,
-            "find_edges": 4,
-            "find_active_facts": 4,
+            "find_edges": 3,
+            "find_active_facts": 3,
             "find_mentions": 1,
             "find_episodes": 1,
             "find_communities": 2,

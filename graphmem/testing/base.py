@@ -22,6 +22,8 @@ from graphmem.models import (
     EntityQuery,
     Episode,
     EpisodeQuery,
+    IndexEntry,
+    JobState,
     Membership,
     MembershipQuery,
     Mention,
@@ -153,6 +155,9 @@ class Contents:
     memberships: list[Membership]
     recalls: list[RecallTrace]
     merges: list[Merge]
+    index: list[IndexEntry]
+    index_model: str | None
+    job_states: list[JobState]
     stats: StoreStats
 
 
@@ -170,6 +175,9 @@ def contents(store: GraphBackend, scope: Scope) -> Contents:
         memberships=store.find_memberships([scope], MembershipQuery(ended=True), limit=limit),
         recalls=store.find_recalls([scope], RecallQuery(), limit=limit),
         merges=store.find_merges([scope], MergeQuery(undone=True), limit=limit),
+        index=store.read_index(scope, limit=limit),
+        index_model=store.index_state(scope).model,
+        job_states=store.find_job_states(scope),
         stats=store.stats(scope),
     )
 

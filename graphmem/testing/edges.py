@@ -471,14 +471,14 @@ class EdgeQueryTests(StoreTests):
     def test_newest_first_is_by_valid_from_then_recorded_at_then_id(self, store: GraphBackend) -> None:
         put_graph(
             store,
-            edge(1, 1, 2, valid_from=day(3), recorded_at=day(1)),
+            edge(1, 1, 2, valid_from=day(3), recorded_at=day(5)),
             edge(2, 2, 1, valid_from=day(1), recorded_at=day(9)),
             edge(3, 2, 3, valid_from=day(3), recorded_at=day(2)),
             edge(4, 3, 2, valid_from=day(3), recorded_at=day(2)),
             edge(5, 3, 1, valid_from=day(4), recorded_at=day(0)),
         )
         rows = store.find_edges([home()], EVERY, newest_first=True)
-        assert edge_numbers(rows) == [5, 4, 3, 1, 2]
+        assert edge_numbers(rows) == [5, 1, 4, 3, 2]
         assert store.find_edges([home()], EVERY, newest_first=True, limit=2) == rows[:2]
 
     def test_past_facts_are_over_and_neither_replaced_nor_retracted(self, store: GraphBackend) -> None:

@@ -19,6 +19,7 @@ from graphmem.models import (
     EpisodeQuery,
     Mention,
     ProcessingResult,
+    Removal,
 )
 from graphmem.protocols import GraphBackend
 from graphmem.testing.base import StoreTests, contents
@@ -225,7 +226,7 @@ class QueueTests(StoreTests):
     def test_what_is_released_can_be_claimed(self, empty_store: GraphBackend) -> None:
         empty_store.add_episodes(home(), [episode(n) for n in range(3)])
         _claim(empty_store, "a", limit=2)
-        _claim(empty_store, "b", limit=1)
+        _claim(empty_store, "ab", limit=1)
         assert empty_store.release_claims(["a", "nobody"]) == 2
         assert _claim(empty_store, "c", limit=9) == [0, 1]
 
@@ -249,6 +250,18 @@ class QueueTests(StoreTests):
         empty_store.write(home(), Changes(results=(ProcessingResult(episode_id(1), processed_at=day(2)),)))
         left = [empty_store.claim_owners(now) for now in (FUTURE, FUTURE + LEASE)]
         assert (before, both, left) == ([], ["a", "b"], [["b"], []])
+
+    def test_claims_end_with_their_episodes(self, empty_store: GraphBackend) -> None:
+        empty_store.add_episodes(home(), [episode(1), episode(2)])
+        _claim(empty_store, "a", limit=1)
+        _claim(empty_store, "b", limit=1)
+        empty_store.write(home(), Changes(removals=(Removal("episode", episode_id(1)),)))
+        owners = [empty_store.claim_owners(FUTURE)]
+        empty_store.clear(home())
+        owners.append(empty_store.claim_owners(FUTURE))
+        empty_store.add_episodes(home(), [episode(1), episode(2)])
+        assert owners == [["b"], []]
+        assert _claim(empty_store, "c", limit=9) == [1, 2]
 
     def test_processed_and_failed_episodes_are_not_claimed(self, empty_store: GraphBackend) -> None:
         empty_store.add_episodes(

@@ -57,6 +57,13 @@ class TraversalTests(StoreTests):
         put_graph(store, *chain())
         assert _walk(store, [2], hops) == (nodes, edges)
 
+    def test_a_moved_fact_is_followed_from_its_new_ends_only(self, store: GraphBackend) -> None:
+        put_graph(store, edge(1, 1, 2), edge(2, 3, 4))
+        put_edges(store, edge(1, 1, 3))
+        assert _walk(store, [2], 1) == ({2: 0}, [])
+        assert _walk(store, [1], 1) == ({1: 0, 3: 1}, [1])
+        assert _walk(store, [3], 1) == ({3: 0, 1: 1, 4: 1}, [1, 2])
+
     def test_the_arrays_say_what_the_rows_say(self, store: GraphBackend) -> None:
         put_entities(store, entity(1, name="Anna"), entity(2, name="Acme", entity_type="organization"))
         fields: dict[str, Any] = {

@@ -84,11 +84,16 @@ class JobStateTests(StoreTests):
             [JobState("a", day(101))],
         ]
 
-    def test_a_job_state_is_undone_with_its_write(self, store: GraphBackend) -> None:
-        absent = EpisodeRedaction(episode_id(1), "x")
+    def test_a_job_state_is_undone_with_its_transaction(self, store: GraphBackend) -> None:
+        store.write(home(), Changes(job_states=(JobState("a", day(1)),)))
+
+        def work() -> None:
+            store.write(home(), Changes(job_states=(JobState("a", day(2)), JobState("b"))))
+            raise InvalidInput("stop")
+
         with pytest.raises(InvalidInput):
-            store.write(home(), Changes(job_states=(JobState("a"),), redactions=(absent,)))
-        assert store.find_job_states(home()) == []
+            store.atomic(work)
+        assert store.find_job_states(home()) == [JobState("a", day(1))]
 
 
 class DecayTests(StoreTests):

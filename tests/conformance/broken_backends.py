@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from graphmem.errors import Conflict
@@ -484,3 +484,48 @@ class IgnoresTheMark(Sound):
     def _writing(self) -> Generator[None, None, None]:
         with self._store.all_or_nothing():
             yield
+
+
+class KeepsUndoneJobStates(Sound):
+    """Leaves out job states where it undoes a transaction."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._store.job_states._journal = []  # pyright: ignore[reportPrivateUsage]
+
+
+class ReleasesByPrefix(Sound):
+    """Looks for the claims of an owner by the beginning of its name."""
+
+    def release_claims(self, owners: Sequence[str]) -> int:
+        held = {name for name in self.claim_owners(datetime.min.replace(tzinfo=UTC)) if name.startswith(tuple(owners))}
+        return super().release_claims(sorted(held))
+
+
+class LeavesMovedFacts(Sound):
+    """Finds a fact that was moved to another entity from the former one, too."""
+
+    def write(self, scope: Scope, changes: Changes) -> None:
+        before = self.get_edges([scope], [edge.id for edge in changes.edges])
+        super().write(scope, changes)
+        for edge in before.values():
+            found = self._store.edges._indexed  # pyright: ignore[reportPrivateUsage]
+            found.setdefault(("target", edge.target_id), set()).add(edge.id)
+
+
+class OrdersByBeginningAlone(Sound):
+    """Orders the newest facts by their beginning and id, whenever they were recorded."""
+
+    def find_edges(
+        self,
+        scopes: Sequence[Scope],
+        query: EdgeQuery,
+        *,
+        after: str = "",
+        limit: int = 1000,
+        newest_first: bool = False,
+    ) -> list[Edge]:
+        if not newest_first:
+            return super().find_edges(scopes, query, after=after, limit=limit)
+        found = super().find_edges(scopes, query, limit=10**9)
+        return sorted(found, key=lambda edge: (edge.valid_from, edge.id), reverse=True)[:limit]

@@ -111,6 +111,10 @@ CAUGHT = [
     ("DropsWhatHasNoValue", "FilterTests", {"test_metadata_is_compared_like_the_definition"}),
     ("TakesPrefixesForPatterns", "FilterTests", {"test_a_prefix_of_sessions_is_compared_like_the_definition"}),
     ("IgnoresTheMark", "MoveTests", {"test_a_write_under_another_mark_is_refused[stale-write]"}),
+    ("KeepsUndoneJobStates", "AtomicityTests", {"test_a_nested_transaction_ends_with_the_outer_one"}),
+    ("ReleasesByPrefix", "QueueTests", {"test_what_is_released_can_be_claimed"}),
+    ("LeavesMovedFacts", "TraversalTests", {"test_a_moved_fact_is_followed_from_its_new_ends_only"}),
+    ("OrdersByBeginningAlone", "EdgeQueryTests", {"test_newest_first_is_by_valid_from_then_recorded_at_then_id"}),
 ]
 
 # bugs that need threads or no scope at all, and two that random operations find, but not in the first seconds
@@ -129,6 +133,10 @@ NOT_RANDOM = {
     "DropsWhatHasNoValue",
     "IgnoresOtherProcesses",
     "IgnoresTheMark",
+    "KeepsUndoneJobStates",
+    "ReleasesByPrefix",
+    "LeavesMovedFacts",
+    "OrdersByBeginningAlone",
 }
 
 
@@ -179,6 +187,13 @@ def test_a_sound_store_passes_the_whole_kit(pytester: pytest.Pytester) -> None:
     failed, passed = failing(pytester, "GraphBackendTests", "Sound", "-k", "not random_operations")
     assert failed == set()
     assert passed > 400
+
+
+def test_a_failing_comparison_of_random_operations_shows_both_sides(pytester: pytest.Pytester) -> None:
+    shutil.copy(BROKEN, pytester.path)
+    pytester.makepyfile(MODULE.format(kit="StatefulTests", store="IgnoresKinds"))
+    run = pytester.runpytest_subprocess("-p", "no:cacheprovider", "-q")
+    run.stdout.re_match_lines([r"E +(AssertionError: )?assert .* == .*"])
 
 
 def test_every_broken_store_is_tried() -> None:
