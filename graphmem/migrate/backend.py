@@ -25,6 +25,7 @@ from graphmem.migrate.states import (
     Version,
     advanced,
     is_equal,
+    is_followed,
     is_usable,
     late_slots,
     next_version,
@@ -36,7 +37,7 @@ from graphmem.migrate.states import (
 )
 from graphmem.migrate.transfer import ChangedRows, rows_of, transfer
 from graphmem.migrate.verify import Read, compare
-from graphmem.models import Changes, Episode, Move, Scope
+from graphmem.models import Changes, Episode, Scope
 from graphmem.protocols import GraphBackend
 
 _PENDING = 1000  # batches of a scope that are kept; more are joined in pairs
@@ -75,11 +76,20 @@ class Batch:
         return self.version.number
 
     def joined(self, later: Batch) -> list[Batch]:
-        """Return this and the next batch as one, or both if they have different slots of the token."""
-        if self.version.slot != later.version.slot:
-            return [self, later]
+        """Return this batch and a later one as one, or both if the later one doesn't follow it directly."""
+        if later.version.before != self.version.id:
+            return [self, later]  # another slot, or a thread hasn't put the one between them yet
         version = replace(self.version, id=later.version.id, number=later.version.number)
         return [Batch(self.scope, version, ChangedRows.union((self.changed, later.changed)))]
+
+
+@dataclass(frozen=True, slots=True)
+class _FailedRepair:
+    """A repair that failed at a time; `token` is that of the scope in the secondary, "" if it wasn't read since."""
+
+    at: float
+    error: Exception
+    token: str = ""
 
 
 class _GatheringJob(BackgroundJob):
@@ -139,6 +149,7 @@ class Follower:
         self._pending: dict[Scope, list[Batch]] = {}
         self._since: dict[Scope, float] = {}
         self._late: dict[Scope, dict[tuple[int, str], float]] = {}
+        self._failed: dict[Scope, _FailedRepair] = {}
         self._check_at = 0.0
         self._reads: deque[Read] = deque(maxlen=_READS)
         self._large: set[Scope] = set()
@@ -147,8 +158,8 @@ class Follower:
 
     @property
     def error(self) -> Exception | None:
-        """The error of the last run, such as that the secondary is away; None if it succeeded."""
-        return self._job.error
+        """The error of the last run, such as that the secondary is away, or of a repair; None if all succeeded."""
+        return self._job.error or next((failed.error for failed in self._failed.values()), None)
 
     def put(self, batches: Iterable[Batch]) -> None:
         """Have changes transferred; returns at once."""
@@ -200,10 +211,12 @@ class Follower:
         if secondary is None:
             self._pending.clear()
             self._late.clear()
+            self._failed.clear()
             self._reads.clear()
             self._is_scrubbed = True
             return None
         try:
+            self._retry_repairs(secondary)
             with self._lock:
                 scopes = tuple(self._pending)
             results = {self._follow(secondary, scope) for scope in scopes}
@@ -216,16 +229,19 @@ class Follower:
             return _POLL_COPY
         if self._pending or not self._is_scrubbed:
             return 0.0 if "done" in results else _POLL_COPY
-        return _POLL_LATE if self._late else None
+        return _POLL_LATE if self._late or self._failed else None
 
     def _adopted(self) -> GraphBackend | None:
-        """Return the secondary under its present mark; None if it has left the migration."""
+        """Return the secondary under its present mark; None if it no longer follows the primary.
+
+        The process may not have noticed yet that the other store has become the primary. Its mark is read first: if it
+        changes after that, the secondary refuses writes under the one that was adopted.
+        """
         if self._secondary is None:
             self._secondary = self._open()
-        move: Move | None = self._secondary.read_move()
+        move = self._secondary.read_move()
         self._secondary.adopt(move)
-        follows = move is not None and move.id == self._move_id and move.state not in ("moved", "abandoned")
-        return self._secondary if follows else None
+        return self._secondary if is_followed(self._primary.read_move(), move, self._move_id) else None
 
     def _follow(self, secondary: GraphBackend, scope: Scope) -> _Followed:
         """Transfer the changes of a scope; repair it if they have been missing for too long."""
@@ -247,7 +263,7 @@ class Follower:
         since = self._since.setdefault(scope, self._now())
         if not is_done and not needs_repair and self._now() - since < _PATIENCE:
             return "waits for others"
-        if is_done or repair(self._primary, secondary, scope):
+        if is_done or self._repair(secondary, scope):
             self._drop(scope, held)  # what was committed before the repair is part of it
         self._since.pop(scope)
         return "done"
@@ -276,7 +292,7 @@ class Follower:
                 continue
             since = {slot: before.get(slot, self._now()) for slot in slots}
             if self._now() - min(since.values()) >= _PATIENCE:
-                repair(self._primary, secondary, scope)
+                self._repair(secondary, scope)
             self._late[scope] = since
 
     def _copied(self, secondary: GraphBackend, scope: Scope, held: Sequence[Batch]) -> bool:
@@ -287,9 +303,32 @@ class Follower:
         if counts.episodes + counts.entities > _SMALL:
             self._large.add(scope)  # left to the command
             return False
-        if copied := repair(self._primary, secondary, scope):
+        if copied := self._repair(secondary, scope):
             self._drop(scope, held)
         return copied
+
+    def _repair(self, secondary: GraphBackend, scope: Scope) -> bool:
+        """Repair a scope; return whether it was repaired. One that fails is repeated, as all others wait for it."""
+        try:
+            done = repair(self._primary, secondary, scope)
+        except Exception as error:
+            self._failed[scope] = _FailedRepair(self._now(), error)
+            if isinstance(error, (Conflict, InvalidInput)):
+                return False  # the other scopes go on
+            raise
+        self._failed.pop(scope, None)
+        return done
+
+    def _retry_repairs(self, secondary: GraphBackend) -> None:
+        """Repeat the repairs that failed some time ago, unless another process repairs the scope."""
+        for scope, failed in tuple(self._failed.items()):
+            token = token_of(secondary, scope)
+            if is_usable(token) or failed.token not in ("", token):
+                del self._failed[scope]
+            elif self._now() - failed.at < _PATIENCE:
+                self._failed[scope] = replace(failed, token=token)
+            else:
+                self._repair(secondary, scope)
 
     def _drop(self, scope: Scope, done: Sequence[Batch]) -> None:
         """Drop batches that the secondary has."""

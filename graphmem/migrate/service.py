@@ -10,6 +10,7 @@ from dataclasses import replace
 from graphmem.errors import Conflict, InvalidInput
 from graphmem.migrate.copy import OnRows, Rate, repair
 from graphmem.migrate.states import (
+    DUAL,
     GOALS,
     JOB,
     PHASES,
@@ -103,12 +104,21 @@ class Migration:
             If a store can't be opened.
         """
         if target_url is not None and plain_url(url) == plain_url(target_url):
-            raise InvalidInput(f"migrate: source and target are the same store, {plain_url(url)}")
+            raise _same_store(url, target_url)
         store = open_store(url)
         try:
-            move = _under_way(store.read_move())
+            mark = store.read_move()
+            move = _under_way(mark)
             if target_url is not None and (move is None or move.state in SOURCE_STATES):
-                return cls(store, open_store(target_url), url, target_url)
+                target = open_store(target_url)
+                if target.identity == store.identity:
+                    target.close()
+                    raise _same_store(url, target_url)
+                return cls(store, target, url, target_url)
+            if mark is not None and move is None:
+                raise InvalidInput(
+                    f"migrate: {_told(mark)} has ended; for its status or cleanup --erase, use --store {mark.source}"
+                )
             if move is None:
                 raise InvalidInput(
                     f"migrate: {plain_url(url)} is in no migration; start one with graphmem migrate copy"
@@ -285,7 +295,8 @@ class Migration:
         """Repair the scopes whose changes reach the secondary late, so that writers, who go on, wait less later."""
         primary, secondary = self.ends()
         goals = {scope: token_of(primary, scope) for scope in self.scopes()}
-        for scope in self._left(secondary, lambda scope, token: _reaches(token, goals[scope]), _PROGRESS, _LAG):
+        late = self._left(secondary, lambda scope, token: _reaches(token, goals.get(scope, "")), _PROGRESS, _LAG)
+        for scope in late:
             repair(primary, secondary, scope)
 
     def settle(self) -> None:
@@ -362,8 +373,6 @@ def leave(store: GraphBackend) -> Move:
     return move
 
 
-DUAL: frozenset[Phase] = frozenset(("copying", "cutting", "switching", "cut", "returning", "returned"))
-"""Phases in which the secondary gets what is written to the primary."""
 CHANGING_OVER: frozenset[tuple[Command, Phase]] = frozenset((("cutover", "copying"), ("rollback", "cut")))
 """Commands that make the secondary the primary, with the phase in which they begin."""
 _ENDED = ("served", "abandoned")
@@ -372,6 +381,11 @@ _ENDED = ("served", "abandoned")
 def _reaches(token: str, other: str) -> bool:
     """Return whether a token is as late as another one in each slot, by their ids, which are in the order of time."""
     return is_usable(token) and all(a >= b for a, b in zip(slots_of(token), slots_of(other), strict=False))
+
+
+def _same_store(url: str, target_url: str) -> InvalidInput:
+    names = " and ".join(dict.fromkeys((plain_url(url), plain_url(target_url))))
+    return InvalidInput(f"migrate: source and target are the same store, {names}")
 
 
 def _under_way(move: Move | None) -> Move | None:

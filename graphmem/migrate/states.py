@@ -301,11 +301,24 @@ GOALS: dict[Command, Phase] = {
 SOURCE_SERVES: frozenset[Phase] = frozenset(("idle", "starting", "copying", "cutting", "returned", "canceling"))
 """Phases in which the source is the primary; in the others it is the target."""
 
+DUAL: frozenset[Phase] = frozenset(("copying", "cutting", "switching", "cut", "returning", "returned"))
+"""Phases in which the secondary gets what is written to the primary."""
+
 SOURCE_STATES: frozenset[MoveState] = frozenset(("copying", "cutting", "cut", "moved"))
 """States of a source; the others are those of a target."""
 
 WAITING: frozenset[MoveState] = frozenset(("cutting", "returning"))
 """States of a primary whose callers wait until the other store has taken over."""
+
+
+def is_followed(primary: Move | None, secondary: Move | None, move_id: str) -> bool:
+    """Return whether, by their marks, one store is the primary of a migration and the other one its secondary."""
+    if primary is None or secondary is None or not (primary.id == secondary.id == move_id):
+        return False
+    is_source = primary.state in SOURCE_STATES
+    source, target = (primary, secondary) if is_source else (secondary, primary)
+    phase = PHASES.get((source.state, target.state))
+    return phase in DUAL and (phase in SOURCE_SERVES) == is_source
 
 
 Open = Callable[[str], GraphBackend]
@@ -415,6 +428,7 @@ class Routes:
         # this store no longer serves: the other one does, or is about to
         url = move.target if move.state in ("cut", "moved") else move.source
         other = self._stores.get(url)
+        was_open = other is not None
         if other is None:
             other = self._stores[url] = open_existing(self._open, url)
         there = other.read_move()
@@ -424,6 +438,10 @@ class Routes:
             return self._joined(other, there)  # it was moved on
         if there is not None and there.id == move.id:
             return None
+        if move.state == "abandoned" and (there is None or there.id != move.id):
+            if was_open:  # so it wasn't replaced: a process that slept through a rollback and a cancel
+                return self._joined(other, there)
+            raise StoreMoved(f"the migration of {move.source} to {move.target} was canceled; open {url} again", there)
         raise StoreMoved(f"{url}: isn't in the migration of {move.source} to {move.target}; check the store", there)
 
     def close(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import threading
 import time
@@ -16,7 +17,7 @@ from shell import Shell
 
 from graphmem import BackendUnavailable, Conflict, InvalidInput, StoreFull, StoreMoved
 from graphmem.migrate.service import Migration
-from graphmem.migrate.states import Command
+from graphmem.migrate.states import Command, plain_url
 from graphmem.models import Move, Scope
 from graphmem.protocols import GraphBackend
 from graphmem.registry import open_backend
@@ -204,6 +205,24 @@ def test_a_command_that_does_not_fit_the_phase_is_refused(urls: tuple[str, str])
 def test_a_migration_to_the_store_itself_is_refused(urls: tuple[str, str]) -> None:
     with pytest.raises(InvalidInput, match="the same store"):
         migration(urls[0], urls[0])
+
+
+def test_a_migration_to_another_name_of_the_store_is_refused_and_leaves_no_mark(tmp_path: Path) -> None:
+    urls = f"sqlite:///{tmp_path}/a.db", f"sqlite:///{tmp_path}/link.db"
+    open_backend(urls[0]).close()
+    (tmp_path / "link.db").symlink_to(tmp_path / "a.db")
+    with pytest.raises(InvalidInput, match="the same store"):
+        migration(*urls)
+    with closing(open_backend(urls[0])) as store:
+        assert store.read_move() is None
+
+
+def test_the_new_store_names_the_old_one_after_the_end(urls: tuple[str, str]) -> None:
+    with closing(migration(*urls)) as moved:
+        for command in ("copy", "cutover", "cleanup"):
+            moved.advance(command)
+    with pytest.raises(InvalidInput, match=rf"has ended; .* --store {re.escape(plain_url(urls[0]))}"):
+        Migration.open(urls[1], None, open_backend)
 
 
 def test_a_process_of_the_old_configuration_follows_or_is_refused(urls: tuple[str, str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,7 +15,7 @@ from graphmem.background import BackgroundJob
 from graphmem.errors import BackendUnavailable, InvalidInput, SchemaTooNew, StoreFull, StoreMoved
 from graphmem.migrate.backend import DualWriteBackend, Follower, following_backend
 from graphmem.migrate.service import Migration
-from graphmem.migrate.states import SHADOW, is_equal
+from graphmem.migrate.states import SHADOW, is_equal, put_token, repair_token
 from graphmem.migrate.verify import differences_of, verify
 from graphmem.models import (
     FORGETTING,
@@ -50,6 +50,7 @@ from graphmem.testing.rows import (
     put_graph,
     put_recalls,
     recall_trace,
+    scope_of,
 )
 from graphmem_memory import MemoryBackend
 from tests.unit.migrate.processes import open_process, sleep_on
@@ -679,3 +680,118 @@ def test_a_scope_is_not_repaired_while_a_process_applies_its_changes(
     cast("Any", here.migration)._sleep = applying
     here.migration.settle()
     assert here.is_equal()
+
+
+@pytest.mark.parametrize("what", ["late", "all rows"])
+def test_an_idle_process_does_not_repair_the_store_that_has_taken_over(here: World, what: str) -> None:
+    follower: Follower = cast("Any", here.process)._follower
+    if what == "late":
+        for n in (7, 8):  # after the second, it watches for changes that others don't transfer
+            put_entities(here.process, entity(n))
+            follower.work()
+    else:
+        here.process.reset_index(home())  # waits to be repaired
+    here.migration.advance("cutover")
+    with closing(following_backend(open_backend(here.urls[1]), open_backend)) as other:
+        put_entities(other, entity(9))  # not transferred: nothing runs in the background
+        for _ in range(10):
+            here.time.sleep(5.0)
+            follower.work()
+        assert other.get_entities([home()], [entity_id(9)])
+
+
+def test_an_idle_process_of_the_new_store_does_not_repair_the_old_one_after_a_rollback(here: World) -> None:
+    here.migration.advance("cutover")
+    put_entities(here.process, entity(7))  # follows to the new store
+    follower = cast("Any", here.process)._follower
+    follower._now = here.time.now
+    follower.work()
+    put_entities(here.process, entity(8))
+    follower.work()
+    here.migration.advance("rollback")
+    with closing(following_backend(open_backend(here.urls[0]), open_backend)) as other:
+        put_entities(other, entity(9))
+        for _ in range(10):
+            here.time.sleep(5.0)
+            follower.work()
+        assert other.get_entities([home()], [entity_id(9)])
+
+
+def test_changes_are_joined_only_with_the_one_that_follows(here: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("graphmem.migrate.backend._PENDING", 3)
+    follower = cast("Any", here.process)._follower
+    put, late = follower.put, list[Any]()
+    for n in range(3, 9):
+        follower.put = late.extend if n == 4 else put
+        put_entities(here.process, entity(n))
+    follower.work()
+    put(late)
+    here.work()
+    assert here.is_equal()
+
+
+@pytest.mark.parametrize("error", [BackendUnavailable("it is away"), InvalidInput("a value is too long")], ids=type)
+def test_a_repair_that_failed_is_shown_and_repeated(
+    here: World, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    follower = cast("Any", here.process)._follower
+    here.process.reset_index(home())
+    put_episodes(here.process, 2)
+    secondary = follower._adopted()
+    add = secondary.add_episodes
+
+    def failing(*_: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(secondary, "add_episodes", failing)
+    with suppress(BackendUnavailable):
+        follower.work()
+    assert [str(error) in told for _, well, told in here.process.diagnose() if not well] == [True]
+    monkeypatch.setattr(secondary, "add_episodes", add)
+    here.work()
+    assert (here.is_equal(), follower.error) == (True, None)
+
+
+def test_a_failed_repair_is_left_to_the_process_that_repairs_the_scope(
+    here: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    follower = cast("Any", here.process)._follower
+    here.process.reset_index(home())
+
+    def failing(_: object) -> None:
+        raise BackendUnavailable("it is away")
+
+    with monkeypatch.context() as patched, suppress(BackendUnavailable):
+        patched.setattr("graphmem.migrate.copy._Copy.run", failing)
+        follower.work()
+    follower.work()
+    put_token(here.migration.target, home(), repair_token(here.migration.target))
+    here.time.sleep(60.0)
+    follower.work()
+    assert follower.error is None
+    assert not is_equal(here.migration.source, here.migration.target, home())
+
+
+def test_a_process_that_slept_through_a_rollback_and_a_cancel_uses_the_old_store(here: World) -> None:
+    here.migration.advance("cutover")
+    put_entities(here.process, entity(8))
+    here.migration.advance("rollback")
+    here.migration.advance("cancel")
+    put_entities(here.process, entity(9))
+    assert here.migration.source.get_entities([home()], [entity_id(9)])
+    with pytest.raises(StoreMoved, match="incomplete copy"):
+        following_backend(open_backend(here.urls[1]), open_backend)
+
+
+def test_a_scope_that_begins_during_a_cutover_is_no_error(here: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    scopes, calls, new = here.migration.scopes, list[int](), scope_of("new")
+
+    def growing() -> list[Scope]:
+        calls.append(1)
+        if len(calls) == 2:  # between the two readings before writers wait
+            put_entities(here.process, entity(9, new))
+        return scopes()
+
+    monkeypatch.setattr(here.migration, "scopes", growing)
+    here.migration.advance("cutover")
+    assert here.migration.target.get_entities([new], [entity_id(9)])
