@@ -282,6 +282,9 @@ _BEFORE_DATE = re.compile(r"\b(?:before|earlier than|prior to|till|until|up to)\
 _CONJUNCTION = 2  # words: "prior to", "earlier than"
 _SINCE_DATE = re.compile(r"\b(?:after|since)\b[^,;]*$|\bfrom\s+$", re.I)
 _YEAR = re.compile(r"(?<![\w$€£.,/-])(?:19|20)\d\d(?![\w%/-]|[.,]\d)")
+_NUMBERED = re.compile(  # before a year that find_dates would have read
+    r"\b(?:in|since|until|till|by|during|from|to|before|after|around|of|circa)\s$", re.I
+)
 _BETWEEN = re.compile(r"\bbetween ((?:19|20)\d\d) and (?=(?:19|20)\d\d\b)", re.I)
 _BEFORE = re.compile(r"\b(?:before|prior to)\b(?P<what>[^?.!;]*)", re.I)
 _FORMERLY = re.compile(
@@ -354,7 +357,8 @@ def _bare_years(text: str, dates: Sequence[DateSpan], now: datetime) -> list[Dat
     """Return years of the past without a preposition, as in "Maya's home 2020", if there are no other dates."""
     if dates:
         return []
-    found = (find_dates(f"in {match[0]}", now)[0] for match in _YEAR.finditer(text))
+    years = (m[0] for m in _YEAR.finditer(text) if _NUMBERED.search(text[max(0, m.start() - 8) : m.start()]) is None)
+    found = (find_dates(f"in {year}", now)[0] for year in years)
     return [DateSpan(0, 0, date.text, date.begin, date.until, "year") for date in found if date.until <= now]
 
 

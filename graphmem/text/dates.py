@@ -19,6 +19,7 @@ from datetime import datetime, timedelta
 from typing import Literal, cast
 
 from graphmem.errors import InvalidInput
+from graphmem.text.years import is_number
 
 Grain = Literal["hour", "day", "week", "weekend", "month", "season", "quarter", "year", "decade"]
 
@@ -217,6 +218,10 @@ def _is_misread(match: re.Match[str], lead: int) -> bool:
         return _HALF.search(before) is not None
     if kind == "day" and _ANOTHER_DAY.match(text, match.end()) is not None:
         return True
+    if kind == "year" and match["year_y"] is not None:
+        word = text[start : start + lead].strip().lower()
+        if is_number(text, start, match.end(), word, int(match["year_y"])):
+            return True
     counted = _COUNTED_FROM.search(before + text[start : start + lead])
     return counted is not None and (kind in ("day", "rel", "word") or not counted[0].rstrip().endswith("from"))
 

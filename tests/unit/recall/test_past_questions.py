@@ -59,6 +59,8 @@ def memory() -> Iterator[GraphMemory]:
         ("What does Maya do before breakfast?", None),
         ("Is Maya used to the cold?", None),
         ("Did Maya read the novel 2049?", None),
+        ("Which plan is limited to 2000 requests?", None),
+        ("Which service uses Redis in 1999 containers?", None),
     ],
 )
 def test_the_time_of_a_question(question: str, window: tuple[str, str] | None) -> None:

@@ -279,3 +279,59 @@ def test_a_period_lasts_until_the_reference(text: str, begin: str, grain: str) -
 @pytest.mark.parametrize("text", ["last week", "the last of two weeks", "for two weeks", "the past 999 decades"])
 def test_what_is_no_period_up_to_now_gives_none(text: str) -> None:
     assert periods_to(text, MONDAY) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Zed moved to 1600 Pennsylvania Avenue",
+        "they opened up to 1500 stores",
+        "Nina uses Redis in 2000 services",
+        "Nina runs it in 1024 containers",
+        "the plan is limited to 2000",
+        "the plan is limited to 2000 requests",
+        "we moved from 1200 to 1500 servers",
+        "we moved from 1900 to 2100 servers",
+        "the load grew from 1900 to 2000",
+        "a story of 2000 words",
+        "a total of 2000",
+        "it costs around 1500",
+        "around 1900 employees",
+        "to 2000.50",
+        "to 2000,5",
+        "to 2000%",
+        "to 2000 000 people",
+        "by 1500 EUR",
+        "increased by 2000",
+        "after 1500 days at Umbrella",
+        "In 2048 bytes we store it",
+        "in 1200 BC",
+    ],
+)
+def test_a_number_of_things_is_no_year(text: str) -> None:
+    assert find_dates(text, MONDAY) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "years"),
+    [
+        ("in 2020 I moved", [2020]),
+        ("In 2019 Maria joined Acme", [2019]),
+        ("in 2019 maria joined acme", [2019]),
+        ("After 2015 Maria left", [2015]),
+        ("In 1492 Columbus sailed", [1492]),
+        ("I know that since 2015 Anna works there", [2015]),
+        ("since 2015 she works there", [2015]),
+        ("I worked there from 2015 to 2019.", [2015, 2019]),
+        ("From 2015 to 2019 Maria worked at Acme", [2015, 2019]),
+        ("the war lasted from 1618 to 1648", [1618, 1648]),
+        ("until 2021", [2021]),
+        ("she was born in 2000.", [2000]),
+        ("by 2000 he had moved", [2000]),
+        ("we moved the wedding to 2025", [2025]),
+        ("my trip in 2019 changed my life", [2019]),
+        ("it was founded in 2003 by Bill", [2003]),
+    ],
+)
+def test_a_year_is_told_from_a_number_by_the_words_around_it(text: str, years: list[int]) -> None:
+    assert [span.begin.year for span in find_dates(text, MONDAY)] == years
