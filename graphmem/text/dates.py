@@ -51,13 +51,16 @@ class DateSpan:
 _MONTHS = ("january february march april may june july august september october november december").split()
 _WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
 _SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
 _NUMBERS = {
     word: number
     for number, words in enumerate(
-        "a|an|one two|couple|couple_of three|few four five six seven eight nine ten eleven twelve".split(), 1
+        "a|an|one two|couple|couple_of three|few four five six seven eight nine ten eleven twelve thirteen fourteen "
+        "fifteen sixteen seventeen eighteen nineteen".split(),
+        1,
     )
     for word in words.split("|")
-}
+} | {word: 10 * number for number, word in enumerate(_TENS, 2)}
 
 # the look-aheads for first letters only speed up matching: non-dates fail at once
 _MONTH = (
@@ -70,8 +73,9 @@ _WEEKDAY = (
 )
 _FULL_WEEKDAY = r"(?=[fmstw])(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 _COUNT = (
-    r"(?=[aefnost\d])(?:\d{1,3}|an?(?:\s+(?=[cf])(?:few|couple(?:\s+of|))|)|"
-    r"(?=[efnost])(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|few))"
+    r"(?=[aefnost\d])(?:[1-9]\d{0,2}|an?(?:\s+(?=[cf])(?:few|couple(?:\s+of|))|)|"
+    r"(?=[efnost])(?:(?:twen|thir|for|fif|six|seven|eigh|nine)ty(?:[\s-](?:one|two|three|four|five|six|seven|eight|nine)"
+    r"|)|(?:thir|four|fif|six|seven|eigh|nine)teen|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|few))"
 )
 _UNIT = r"(?=[dhmwy])(?:minute|hour|day|week(?:end)?|month|year|decade)s?"
 _YEAR = r"(?:1[0-9]|20)\d\d"
@@ -88,7 +92,7 @@ _AFTER_DAY = (
 )
 
 _PATTERN = re.compile(
-    rf"""(?<![\w/-])(?=[a-z\d])(?:
+    rf"""(?<![\w/-])(?<!\d[.,])(?=[a-z\d])(?:
     (?P<iso>(?P<iso_y>{_YEAR})-(?P<iso_m>0[1-9]|1[0-2])(?:-(?P<iso_d>0[1-9]|[12]\d|3[01]))?(?![\w-]))
   | (?=[efnst\d])(?P<dmy>(?:the\s+|)(?P<dmy_d>{_NTH})(?:(?=[nrst])(?:st|nd|rd|th)|)\s+(?:of\s+|)
       (?P<dmy_m>{_MONTH})(?:,?\s+(?P<dmy_y>{_YEAR}))?)
@@ -134,7 +138,9 @@ _COUNTED_FROM = re.compile(
     rf"|(?<!\w){_COUNT}\s+{_UNIT}\s+from\s+$",
     re.IGNORECASE,
 )
-_HALF = re.compile(r"(?<!\w)half(?:\s+of)?\s+$", re.IGNORECASE)
+_PART_OF_COUNT = re.compile(  # "half a year ago", "a hundred and two years ago", "10 500 years ago"
+    r"(?<!\w)(?:half(?:\s+of)?\s+\w|(?:hundred|thousand)(?:\s+and)?\s+\w|\d{1,3}\s+\d)$", re.IGNORECASE
+)
 _ANOTHER_DAY = re.compile(  # "Friday the 9th of May", "Friday 9 May", "Friday, May 9"
     r",?\s{1,4}(?:(?:before\s{1,4}last|after\s{1,4}next)\b|(?:the\s{1,4})?\d\d?(?:(?:st|nd|rd|th)\b|\s{1,4}(?:of\s{1,4})?"
     rf"{_MONTH}(?!\w))|{_MONTH}\s{{1,4}}\d\d?(?!\d))",
@@ -215,7 +221,7 @@ def _is_misread(match: re.Match[str], lead: int) -> bool:
     text, start, kind = match.string, match.start(), match.lastgroup
     before = text[max(0, start - _LOOKED_AT) : start]
     if kind in ("ago", "hence"):
-        return _HALF.search(before) is not None
+        return _PART_OF_COUNT.search(before + match[0][:1]) is not None
     if kind == "day" and _ANOTHER_DAY.match(text, match.end()) is not None:
         return True
     if kind == "year" and match["year_y"] is not None:
@@ -274,7 +280,8 @@ def _count(word: str) -> int:
     word = word.lower()
     if word.isdigit():
         return int(word)
-    return _NUMBERS["few" if "few" in word else "couple" if "couple" in word else word]
+    word = "few" if "few" in word else "couple" if "couple" in word else word
+    return sum(_NUMBERS[part] for part in re.split(r"[\s-]", word))  # twenty-five
 
 
 def _shifted(reference: datetime, count: int, unit: str) -> Interval:
@@ -300,7 +307,7 @@ def day_ago(count: str, unit: str, reference: datetime) -> datetime | None:
     Parameters
     ----------
     count, unit
-        A number as digits or as a word up to twelve; "day", "week", "month", "year" or "decade".
+        A number as digits or as words below a hundred; "day", "week", "month", "year" or "decade".
     reference
         The time to count back from.
 
