@@ -317,12 +317,12 @@ def day_ago(count: str, unit: str, reference: datetime) -> datetime | None:
         None before the year 1. A day missing in its month becomes the last day of the month.
     """
     number = _count(count)
-    if unit in ("day", "week"):
-        return _midnight(reference) - timedelta(days=number * (7 if unit == "week" else 1))
     try:
+        if unit in ("day", "week"):
+            return _midnight(reference) - timedelta(days=number * (7 if unit == "week" else 1))
         back = number * {"month": 1, "year": 12, "decade": 120}[unit]
         begin, after, _ = _month(reference, reference.year, reference.month - back)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return min(begin + timedelta(days=reference.day - 1), after - timedelta(days=1))
 

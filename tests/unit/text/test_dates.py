@@ -192,6 +192,7 @@ def test_a_day_that_its_month_lacks_is_the_last_of_the_month() -> None:
 
 def test_before_the_year_one_there_is_no_day() -> None:
     assert day_ago("999", "decade", MONDAY) is None
+    assert periods_to("the last 999 weeks", datetime(10, 1, 1, tzinfo=UTC)) == []
 
 
 @pytest.mark.parametrize(
