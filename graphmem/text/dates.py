@@ -79,6 +79,7 @@ _COUNT = (
 )
 _UNIT = r"(?=[dhmwy])(?:minute|hour|day|week(?:end)?|month|year|decade)s?"
 _YEAR = r"(?:1[0-9]|20)\d\d"
+_ANY_YEAR = rf"(?:{_YEAR}|['’]\d\d(?!\d))"
 _DECADE = r"(?:1[0-9]|20)\d0"
 _DAY = r"(?:0?[1-9]|[12]\d|3[01])"
 _ORDINALS: list[str] = list("first second third fourth fifth sixth seventh eighth ninth tenth".split())
@@ -93,11 +94,12 @@ _AFTER_DAY = (
 
 _PATTERN = re.compile(
     rf"""(?<![\w/-])(?<!\d[.,])(?=[a-z\d])(?:
-    (?P<iso>(?P<iso_y>{_YEAR})-(?P<iso_m>0[1-9]|1[0-2])(?:-(?P<iso_d>0[1-9]|[12]\d|3[01]))?(?![\w-]))
+    (?P<iso>(?P<iso_y>{_YEAR})(?P<iso_s>[/-])(?P<iso_m>0[1-9]|1[0-2])(?:(?P=iso_s)(?P<iso_d>0[1-9]|[12]\d|3[01])
+      (?:T\d\d:?\d\d(?::?\d\d(?:\.\d{{1,9}}|)|)(?:Z|[+-]\d\d:?\d\d|)|)|)(?![\w-]))
   | (?=[efnst\d])(?P<dmy>(?:the\s+|)(?P<dmy_d>{_NTH})(?:(?=[nrst])(?:st|nd|rd|th)|)\s+(?:of\s+|)
-      (?P<dmy_m>{_MONTH})(?:,?\s+(?P<dmy_y>{_YEAR}))?)
-  | (?P<mdy>(?P<mdy_m>{_MONTH})\s+(?P<mdy_d>{_DAY})(?:st|nd|rd|th)?(?![\w:])(?:,?\s+(?P<mdy_y>{_YEAR}))?)
-  | (?P<my>(?:(?=[elm]){PART}-|)(?P<my_m>{_MONTH}),?\s+(?P<my_y>{_YEAR}))
+      (?P<dmy_m>{_MONTH})(?:,?\s+(?P<dmy_y>{_ANY_YEAR}))?)
+  | (?P<mdy>(?P<mdy_m>{_MONTH})\s+(?P<mdy_d>{_DAY})(?:st|nd|rd|th)?(?![\w:])(?:,?\s+(?P<mdy_y>{_ANY_YEAR}))?)
+  | (?P<my>(?:(?=[elm]){PART}-|)(?P<my_m>{_MONTH}),?\s+(?:of\s+|)(?P<my_y>{_ANY_YEAR}))
   | (?=\d)(?P<dots>(?P<dots_a>\d\d?)(?P<dots_s>[/.])(?P<dots_b>\d\d?)(?P=dots_s)(?P<dots_y>{_YEAR}))
   | (?=h)(?P<half>half\s+an?\s+(?P<half_u>{_UNIT})\s+(?:ago|back)\b)
   | (?P<ago>(?:(?=[ao][blrv])(?:about|around|almost|over)\s+|)(?P<ago_n>{_COUNT})\s+(?P<ago_u>{_UNIT})\s+
@@ -119,19 +121,20 @@ _PATTERN = re.compile(
       (?:(?P<year_y>{_YEAR})|['’](?P<year_s>\d\d)(?!\d)))
   | (?=[abdefilmostu][aefinoruy])(?P<month>
       (?:(?:in|since|until|till|by|during|from|before|after|of)\s+|{PART}[\s-]\s*)
-      (?P<month_m>{_MONTH})(?!,?\s+\d))
+      (?P<month_m>{_MONTH})(?!,?\s+(?:of\s+|)['’]?\d))
   | (?=[fmostw])(?P<nth>(?:on\s+|)(?P<nth_w>{_WEEKDAY}),?\s+(?:the\s+|)(?P<nth_d>{_DAY})(?:st|nd|rd|th)
       (?!\s+(?:of\b|{_MONTH})))
   | (?=[abfostu])(?P<only>(?:on|since|until|till|by|from|before|after)\s+the\s+(?P<only_d>{_DAY})(?:st|nd|rd|th)
       (?={_AFTER_DAY}))
   | (?=[fmostw])(?P<day>(?:on\s+|)(?P<day_w>{_FULL_WEEKDAY})|on\s+(?P<day_s>{_WEEKDAY}))
-  )(?!\w|'?s\b(?:\s+\d)|-\w)""",
+  )(?!\w|'?s\b(?:\s+\d)|-\w|/\d\d?(?!\d))""",
     re.IGNORECASE | re.VERBOSE,
 )
 _TO_NOW = re.compile(
     rf"(?<!\w)(?=[lp])(?:last|past|previous)\s+(?P<n>{_COUNT})\s+(?P<u>day|week|month|year|decade)s?(?!\w)",
     re.IGNORECASE,
 )
+_A_MONTH = re.compile(_MONTH, re.IGNORECASE)
 _LEADING = re.compile(r"(?:in|on|since|until|till|by|during|from|to|before|after|around|of|circa)\s+", re.IGNORECASE)
 _COUNTED_FROM = re.compile(
     rf"(?<!\w)(?:{_COUNT}\s+{_UNIT}|the\s+(?:day|week|month|year))\s+(?:before|after)\s+$"
@@ -144,6 +147,22 @@ _PART_OF_COUNT = re.compile(  # "half a year ago", "a hundred and two years ago"
 _ANOTHER_DAY = re.compile(  # "Friday the 9th of May", "Friday 9 May", "Friday, May 9"
     r",?\s{1,4}(?:(?:before\s{1,4}last|after\s{1,4}next)\b|(?:the\s{1,4})?\d\d?(?:(?:st|nd|rd|th)\b|\s{1,4}(?:of\s{1,4})?"
     rf"{_MONTH}(?!\w))|{_MONTH}\s{{1,4}}\d\d?(?!\d))",
+    re.IGNORECASE,
+)
+_OTHER_YEAR = re.compile(  # "3 May 85", "5 May 2019-2021", "May 14 and 15, 2023"; but not "on 3 May 10:30"
+    rf"(?:\s{{1,4}}|,\s{{1,4}}(?!\d\d\s{{1,4}}(?!(?:in|at|on|and)\b)[a-z]))['’]?(?:\d\d|\d{{4}})(?![\w:]|[.,]\d|\s{{0,4}}(?:[ap]\.?m\b|o['’]clock\b|h\b))"
+    rf"|(?:,\s{{0,4}}{_DAY}(?:st|nd|rd|th|)){{0,6}},?\s{{0,4}}(?:to|and|or|until|till|through|&|-|–|—)\s{{0,4}}"
+    rf"(?:the\s{{1,4}})?{_DAY}(?:st|nd|rd|th)?(?:,\s{{0,4}}|\s{{1,4}}){_ANY_YEAR}(?!\d)",
+    re.IGNORECASE,
+)
+_WITH_MONTH = re.compile(  # after "from the 3rd": "to the 5th of May"
+    rf"\s{{1,4}}(?:to|and|or|until|till|through)\s{{1,4}}(?:the\s{{1,4}})?{_DAY}(?:st|nd|rd|th)?\s{{1,4}}(?:of\s{{1,4}})?"
+    rf"{_MONTH}(?!\w)",
+    re.IGNORECASE,
+)
+_OTHER_DAY = re.compile(  # before "5 May 2023": "3 to", "14th and"; but not "April 3 to"
+    r"(?:(\w+)\.?\s{1,4}|(?<!\S))\d\d?(?:st|nd|rd|th)?\s{1,4}(?:to|and|or|until|till|through|&|-|–|—)\s{1,4}"
+    r"(?:the\s{1,4})?$",
     re.IGNORECASE,
 )
 _LOOKED_AT = 60  # characters before a date
@@ -222,6 +241,12 @@ def _is_misread(match: re.Match[str], lead: int) -> bool:
     before = text[max(0, start - _LOOKED_AT) : start]
     if kind in ("ago", "hence"):
         return _PART_OF_COUNT.search(before + match[0][:1]) is not None
+    if kind in ("dmy", "mdy") and match[f"{kind}_y"] is None and _OTHER_YEAR.match(text, match.end()):
+        return True
+    if kind == "only" and _WITH_MONTH.match(text, match.end()):
+        return True
+    if kind == "dmy" and (other := _OTHER_DAY.search(before)) is not None and not _is_month(other[1] or ""):
+        return True
     if kind == "day" and _ANOTHER_DAY.match(text, match.end()) is not None:
         return True
     if kind == "year" and match["year_y"] is not None:
@@ -270,6 +295,10 @@ def _season(like: datetime, year: int, name: str) -> Interval:
 
 def _month_number(word: str) -> int:
     return next(i for i, name in enumerate(_MONTHS, 1) if name.startswith(word.lower().rstrip(".")[:3]))
+
+
+def _is_month(word: str) -> bool:
+    return _A_MONTH.fullmatch(word) is not None
 
 
 def _weekday_number(word: str) -> int:
@@ -331,9 +360,8 @@ def _absolute(match: re.Match[str], reference: datetime, future: bool, kind: str
     month, day, year = (match[f"{kind}_{part}"] for part in "mdy")
     number = int(month) if month.isdigit() else _month_number(month)
     day = str(_ORDINALS.index(day.lower()) + 1) if day.lower() in _ORDINALS else day
-    if year is None:
-        year = _bare_year(reference, number, int(day), future)
-    return _day(_midnight(reference).replace(year=int(year), month=number, day=int(day)))
+    full = _bare_year(reference, number, int(day), future) if year is None else _full_year(year, reference)
+    return _day(_midnight(reference).replace(year=full, month=number, day=int(day)))
 
 
 def _bare_year(reference: datetime, month: int, day: int, future: bool) -> int:
@@ -343,7 +371,9 @@ def _bare_year(reference: datetime, month: int, day: int, future: bool) -> int:
     return reference.year - (there > here)
 
 
-def _iso(match: re.Match[str], reference: datetime, future: bool) -> Interval:
+def _iso(match: re.Match[str], reference: datetime, future: bool) -> Interval | None:
+    if match["iso_d"] is None and match["iso_s"] == "/":
+        return None  # 2019/10 may be 2019 to 2010
     if match["iso_d"] is None:
         return _month(reference, int(match["iso_y"]), int(match["iso_m"]))
     return _absolute(match, reference, future, "iso")
@@ -424,9 +454,9 @@ def _bare_month(match: re.Match[str], reference: datetime, future: bool) -> Inte
 
 
 def _numbers(match: re.Match[str], reference: datetime, _future: bool) -> Interval | None:
-    """Return the day of 25.12.2024 or 12/25/2024; None if either number may be the month."""
+    """Return the day of 25.12.2024, 12/25/2024 or 5/5/2024; None if either of two numbers may be the month."""
     first, second = int(match["dots_a"]), int(match["dots_b"])
-    if (first > 12) == (second > 12):
+    if (first > 12) == (second > 12) and first != second:
         return None
     day, month = (first, second) if first > 12 else (second, first)
     return _day(_midnight(reference).replace(year=int(match["dots_y"]), month=month, day=day))
@@ -454,6 +484,13 @@ def _century(match: re.Match[str], reference: datetime, _future: bool) -> Interv
     return _year(reference, int(match["century_y"] or _latest_year(match["century_s"], reference)), 10)
 
 
+def _full_year(year: str, reference: datetime) -> int:
+    """Return 2019 of "2019" or "'19"; with a month, a short year may be one of the next three."""
+    if year.isdigit():
+        return int(year)
+    return _latest_year(year[1:], reference.replace(year=min(reference.year + 3, 9999), day=1))
+
+
 def _latest_year(digits: str, reference: datetime) -> int:
     """Return the latest year with these last two digits that isn't in the future."""
     year = reference.year // 100 * 100 + int(digits)
@@ -469,7 +506,7 @@ _READERS: dict[str, Callable[[re.Match[str], datetime, bool], Interval | None]] 
     "iso": _iso,
     "dmy": lambda m, r, f: _absolute(m, r, f, "dmy"),
     "mdy": lambda m, r, f: _absolute(m, r, f, "mdy"),
-    "my": lambda m, r, _: _month(r, int(m["my_y"]), _month_number(m["my_m"])),
+    "my": lambda m, r, _: _month(r, _full_year(m["my_y"], r), _month_number(m["my_m"])),
     "ago": lambda m, r, _: _shifted(r, -_count(m["ago_n"]), m["ago_u"]),
     "ahead": lambda m, r, _: _shifted(r, _count(m["ahead_n"]), m["ahead_u"]),
     "hence": lambda m, r, _: _shifted(r, _count(m["hence_n"]), m["hence_u"]),
