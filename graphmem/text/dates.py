@@ -106,6 +106,9 @@ _PATTERN = re.compile(
       (?:ago|back)\b)
   | (?P<ahead>in\s+(?P<ahead_n>{_COUNT})\s+(?P<ahead_u>{_UNIT})(?:'s?\s+time)?(?!\w))
   | (?P<hence>(?P<hence_n>{_COUNT})\s+(?P<hence_u>{_UNIT})\s+from\s+(?:now|today))
+  | (?=[fmostw])(?P<dw>(?:on\s+|)(?P<dw_d>{_FULL_WEEKDAY})(?:\s+(?:morning|afternoon|evening|night)|),?\s+(?:of\s+|)
+      (?P<dw_w>last|this|next)\s+week)
+  | (?=[lnt])(?P<wd>(?P<wd_w>last|this|next)\s+week,?\s+(?:on\s+|)(?P<wd_d>{_FULL_WEEKDAY}))
   | (?=[clnpt])(?P<rel>(?P<rel_w>last|past|this\s+past|previous|this|current|next|coming|this\s+coming)\s+
       (?P<rel_u>week(?:end)?|month|year|decade|night|spring|summer|autumn|fall|winter|{_WEEKDAY}|{_MONTH}))
   | (?=[afstw])(?P<of>(?:the\s+|)(?P<of_s>{_SEASON})(?:\s+of)?\s+(?P<of_y>{_YEAR}))
@@ -144,8 +147,12 @@ _COUNTED_FROM = re.compile(
 _PART_OF_COUNT = re.compile(  # "half a year ago", "a hundred and two years ago", "10 500 years ago"
     r"(?<!\w)(?:half(?:\s+of)?\s+\w|(?:hundred|thousand)(?:\s+and)?\s+\w|\d{1,3}\s+\d)$", re.IGNORECASE
 )
-_ANOTHER_DAY = re.compile(  # "Friday the 9th of May", "Friday 9 May", "Friday, May 9"
-    r",?\s{1,4}(?:(?:before\s{1,4}last|after\s{1,4}next)\b|(?:the\s{1,4})?\d\d?(?:(?:st|nd|rd|th)\b|\s{1,4}(?:of\s{1,4})?"
+_ANY_DAY = re.compile(r"(?<!\w)(?:an?|one|some|another)\s{1,4}$", re.IGNORECASE)
+_ANOTHER_DAY = re.compile(  # "Friday the 9th of May", "Friday 9 May", "Friday, May 9", "Friday two weeks ago"
+    r"(?:\s{1,4}(?:morning|afternoon|evening|night))?,?\s{1,4}(?:(?:of\s{1,4})?(?:(?:last|this|next|the\s{1,4}\w{4,9})"
+    rf"\s{{1,4}}(?:week|month|year)\b|{_COUNT}\s{{1,4}}(?:week|month|year)s?\s{{1,4}}(?:ago|back|later|earlier)\b)|week\b)"
+    rf"|,?\s{{1,4}}(?:in|of)\s{{1,4}}{_MONTH}(?!\w)"
+    r"|,?\s{1,4}(?:(?:before\s{1,4}last|after\s{1,4}next)\b|(?:the\s{1,4})?\d\d?(?:(?:st|nd|rd|th)\b|\s{1,4}(?:of\s{1,4})?"
     rf"{_MONTH}(?!\w))|{_MONTH}\s{{1,4}}\d\d?(?!\d))",
     re.IGNORECASE,
 )
@@ -247,7 +254,7 @@ def _is_misread(match: re.Match[str], lead: int) -> bool:
         return True
     if kind == "dmy" and (other := _OTHER_DAY.search(before)) is not None and not _is_month(other[1] or ""):
         return True
-    if kind == "day" and _ANOTHER_DAY.match(text, match.end()) is not None:
+    if kind == "day" and (_ANOTHER_DAY.match(text, match.end()) is not None or _ANY_DAY.search(before) is not None):
         return True
     if kind == "year" and match["year_y"] is not None:
         word = text[start : start + lead].strip().lower()
@@ -443,6 +450,14 @@ def _day_of_month(match: re.Match[str], reference: datetime, future: bool) -> In
     return None
 
 
+def _day_of_week(match: re.Match[str], reference: datetime, _future: bool) -> Interval:
+    """Return the day of "Monday last week" or "last week on Monday"."""
+    kind = match.lastgroup or ""
+    step = {"last": -1, "this": 0, "next": 1}[match[f"{kind}_w"].lower()]
+    monday = _week(reference + timedelta(weeks=step))[0]
+    return _day(monday + timedelta(days=_weekday_number(match[f"{kind}_d"])))
+
+
 def _bare_weekday(match: re.Match[str], reference: datetime, future: bool) -> Interval:
     ahead = (_weekday_number(match["day_w"] or match["day_s"]) - reference.weekday()) % 7
     return _day(reference + timedelta(days=ahead if future or not ahead else ahead - 7))
@@ -511,6 +526,8 @@ _READERS: dict[str, Callable[[re.Match[str], datetime, bool], Interval | None]] 
     "ahead": lambda m, r, _: _shifted(r, _count(m["ahead_n"]), m["ahead_u"]),
     "hence": lambda m, r, _: _shifted(r, _count(m["hence_n"]), m["hence_u"]),
     "rel": _relative,
+    "dw": _day_of_week,
+    "wd": _day_of_week,
     "part": lambda _m, r, _f: _day(r),
     "two": lambda m, r, _: _day(r + timedelta(days=-2 if m["two_w"].lower().startswith("before") else 2)),
     "word": _named_day,
