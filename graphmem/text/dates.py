@@ -123,7 +123,8 @@ _PATTERN = re.compile(
       (?:(?:in|since|until|till|by|during|from|to|before|after|around|of|circa)\s+|{PART}[\s-]\s*)
       (?:(?P<year_y>{_YEAR})|['’](?P<year_s>\d\d)(?!\d)))
   | (?=[abdefilmostu][aefinoruy])(?P<month>
-      (?:(?:in|since|until|till|by|during|from|before|after|of)\s+|{PART}[\s-]\s*)
+      (?:(?:in|since|until|till|by|during|from|before|after|of|between(?=\s+{_MONTH}\s+and\s+{_MONTH}
+      (?:\s+{_DAY}(?:st|nd|rd|th|)|),?\s+(?:of\s+|){_ANY_YEAR}))\s+|{PART}[\s-]\s*)
       (?P<month_m>{_MONTH})(?!,?\s+(?:of\s+|)['’]?\d))
   | (?=[fmostw])(?P<nth>(?:on\s+|)(?P<nth_w>{_WEEKDAY}),?\s+(?:the\s+|)(?P<nth_d>{_DAY})(?:st|nd|rd|th)
       (?!\s+(?:of\b|{_MONTH})))
@@ -138,7 +139,9 @@ _TO_NOW = re.compile(
     re.IGNORECASE,
 )
 _A_MONTH = re.compile(_MONTH, re.IGNORECASE)
-_LEADING = re.compile(r"(?:in|on|since|until|till|by|during|from|to|before|after|around|of|circa)\s+", re.IGNORECASE)
+_LEADING = re.compile(
+    r"(?:in|on|since|until|till|by|during|from|to|before|after|around|of|circa|between)\s+", re.IGNORECASE
+)
 _COUNTED_FROM = re.compile(
     rf"(?<!\w)(?:{_COUNT}\s+{_UNIT}|the\s+(?:day|week|month|year))\s+(?:before|after)\s+$"
     rf"|(?<!\w){_COUNT}\s+{_UNIT}\s+from\s+$",
@@ -172,11 +175,18 @@ _OTHER_DAY = re.compile(  # before "5 May 2023": "3 to", "14th and"; but not "Ap
     r"(?:the\s{1,4})?$",
     re.IGNORECASE,
 )
+_JOINED = re.compile(  # between "March 3" and "June 5, 2019"
+    rf"(?:(?:,|\s{{1,4}}(?:to|and|or))\s{{1,4}}{_MONTH}){{0,11}},?\s{{0,4}}(?:(?P<range>(?:to|until|till|through|thru|-|–|—)\s{{0,4}}(?:on\s{{1,4}})?"
+    rf"(?:{_FULL_WEEKDAY},?\s{{1,4}})?)|(?:and|or|&)\s{{1,4}})(?:the\s{{1,4}})?(?:{PART}\s{{1,4}})?",
+    re.IGNORECASE,
+)
 _LOOKED_AT = 60  # characters before a date
 _HALVES = {"hour": (30, "minute"), "week": (3, "day"), "month": (2, "week"), "year": (6, "month")}
 _ASCII = str.maketrans("ſıİ\u212a", "siik")  # a case-insensitive pattern matches these as ASCII letters
 
 Interval = tuple[datetime, datetime, Grain]
+_Found = tuple[re.Match[str], int, Interval]
+"""A match, the length of the preposition before its date, and what the date covers."""
 
 
 def find_dates(text: str, reference: datetime, *, future: bool = False) -> list[DateSpan]:
@@ -205,16 +215,15 @@ def find_dates(text: str, reference: datetime, *, future: bool = False) -> list[
     if reference.utcoffset() is None:
         raise InvalidInput(f"reference {reference.isoformat()} is naive: give it a time zone")
     read: dict[str, tuple[int, Interval] | None] = {}
-    found: list[DateSpan] = []
+    found: list[_Found] = []
     for match in _PATTERN.finditer(text if text.isascii() else text.translate(_ASCII)):
         words = match[0]
         if words not in read:
             read[words] = _read(match, reference, future)
         if (date := read[words]) is not None and not _is_misread(match, date[0]):
-            lead, interval = date
-            start, end = match.span()
-            found.append(DateSpan(start + lead, end, text[start + lead : end], *interval))
-    return found
+            found.append((match, *date))
+    spans = ((match.start() + lead, match.end(), interval) for match, lead, interval in _with_shared_years(found))
+    return [DateSpan(start, end, text[start:end], *interval) for start, end, interval in spans]
 
 
 def periods_to(text: str, reference: datetime) -> list[DateSpan]:
@@ -240,6 +249,41 @@ def _read(match: re.Match[str], reference: datetime, future: bool) -> tuple[int,
         return None  # 31 February, the year 9999 and 8,000 years on
     lead = _LEADING.match(match[0]) if match.lastgroup != "ahead" else None
     return None if interval is None else (lead.end() if lead else 0, interval)
+
+
+def _with_shared_years(found: list[_Found]) -> list[_Found]:
+    """Return dates with the year that is told once, after the last: "from March to June 2019", "in May or June 2019"."""
+    kept: list[_Found] = []
+    year_from: tuple[re.Match[str], datetime] | None = None
+    for match, lead, interval in reversed(found):
+        kind, shared = match.lastgroup or "", interval
+        if kind == "month" or (kind in ("dmy", "mdy") and match[f"{kind}_y"] is None):
+            joined = year_from and _JOINED.fullmatch(match.string, match.end(), year_from[0].start())
+            if year_from is not None and joined:
+                before = match.string[max(0, match.start() - len("between ")) : match.start() + lead]
+                is_range = joined["range"] is not None or "between" in before.lower()
+                shared = _before(interval, year_from[1], is_range=is_range)
+                year_from = (match, shared[0]) if shared else None
+            else:
+                year_from = None
+        else:
+            year_from = (match, interval[0]) if kind in ("dmy", "mdy", "my") else None
+        if shared is not None:
+            kept.append((match, lead, shared))
+    return kept[::-1]
+
+
+def _before(interval: Interval, last: datetime, *, is_range: bool) -> Interval | None:
+    """Return a day or month in the year of a date that follows it; of a range it may be in the year before."""
+    begin, _, grain = interval
+    is_later = (begin.month, begin.day) > (last.month, last.day)
+    if is_later and not is_range:
+        return None  # "in December and January 2020"
+    try:
+        begin = begin.replace(year=last.year - is_later)
+    except ValueError:
+        return None  # 29 February of a short year
+    return _day(begin) if grain == "day" else _month(begin, begin.year, begin.month)
 
 
 def _is_misread(match: re.Match[str], lead: int) -> bool:

@@ -50,6 +50,8 @@ def memory() -> Iterator[GraphMemory]:
         ("Where did Anna, whom Maya met in 2019, work in 2020?", ("2020-01-01", "2021-01-01")),
         ("Where did Maya work between 2019 and 2021?", ("2019-01-01", "2022-01-01")),
         ("Where did Maya work between May 2019 and June 2020?", ("2019-05-01", "2020-07-01")),
+        ("Where did Maya work from May to June 2020?", ("2020-05-01", "2020-07-01")),
+        ("Where did Maya work between November and June 2020?", ("2019-11-01", "2020-07-01")),
         ("Where did Maya work in summer 2020?", ("2020-06-01", "2020-09-01")),
         ("Where did Maya work in '20?", ("2020-01-01", "2021-01-01")),
         ("Maya employer 2020", ("2020-01-01", "2021-01-01")),

@@ -387,3 +387,30 @@ def test_a_number_of_things_is_no_year(text: str) -> None:
 )
 def test_a_year_is_told_from_a_number_by_the_words_around_it(text: str, years: list[int]) -> None:
     assert [span.begin.year for span in find_dates(text, MONDAY)] == years
+
+
+@pytest.mark.parametrize(
+    ("text", "begins"),
+    [
+        ("from March to June 2019", ["2019-03-01", "2019-06-01"]),
+        ("from early March until late June of 2019", ["2019-03-01", "2019-06-01"]),
+        ("from January 3 to March 10, 2021", ["2021-01-03", "2021-03-10"]),
+        ("from May 1st to the 3rd of June '21", ["2021-05-01", "2021-06-03"]),
+        ("from Monday, March 4 – Friday, June 7, 2019", ["2019-03-04", "2019-06-07"]),
+        ("from November to February 2020", ["2019-11-01", "2020-02-01"]),
+        ("between March and June 2019", ["2019-03-01", "2019-06-01"]),
+        ("between November 3 and 5 March 2020", ["2019-11-03", "2020-03-05"]),
+        ("in March, April and May 2019", ["2019-03-01", "2019-05-01"]),
+        ("in May or June 2019", ["2019-05-01", "2019-06-01"]),
+        ("from March to June and August 2019", ["2019-03-01", "2019-08-01"]),
+        ("in December and January 2020", ["2020-01-01"]),
+        ("We left in March. June 2019 was fine", ["2023-03-01", "2019-06-01"]),
+        ("between March and June", []),
+    ],
+)
+def test_a_year_told_once_counts_for_all_joined_dates(text: str, begins: list[str]) -> None:
+    assert [span.begin.date().isoformat() for span in find_dates(text, MONDAY)] == begins
+
+
+def test_a_day_that_the_shared_year_lacks_is_left_out() -> None:
+    assert only("from 29 February to 3 March 2019", datetime(2024, 5, 1, tzinfo=UTC)).text == "3 March 2019"

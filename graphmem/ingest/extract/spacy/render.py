@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 _LEFT_OUT = frozenset("intj cc advcl parataxis relcl punct dep ccomp csubj mark meta discourse appos".split())
 _MAX_TOKENS = 40
 _FIRST_OR_SECOND = words.FIRST_PERSON | words.SECOND_PERSON
-_KEEPING = frozenset("since until till by before after from to around of".split())
+_KEEPING = frozenset("since until till by before after from to around of between".split())
+_BETWEEN = 6  # tokens from "between" to the second date
 _STANDING = frozenset("located based headquartered known called named situated".split())
 _NOMINATIVE = frozenset("i we he she they".split())
 _DANGLING = frozenset("for of with in to and or by about at from but as like".split())
@@ -139,6 +140,8 @@ def _piece(token: Token, subject: End, names: Names, dates: Dates, *, finite: bo
             return None
         text = written(span.begin, span.grain)
         before = token.nbor(-1).lower_ if token.i > token.doc[0].i else ""
+        if before == "and" and "between" in (t.lower_ for t in token.doc[max(0, token.i - _BETWEEN) : token.i]):
+            before = "between"
         return text.split(" ", 1)[1] if before in _KEEPING else text
     if (
         token.i + 1 < len(token.doc)

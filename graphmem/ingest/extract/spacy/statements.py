@@ -168,7 +168,7 @@ class Period:
         until: datetime | None = None
         last: datetime | None = None
         close: datetime | None = None
-        running = False
+        running = between = False
         chain = {t.i for t in clause.chain}
         for token in clause.verb.sent:
             span = dates.at.get(token.i)
@@ -176,11 +176,11 @@ class Period:
                 continue
             word, late = _lead(token)
             moment = span.until if late else span.begin
-            if word in ("until", "till") or (word in ("to", "-", "–") and begin):
+            if word in ("until", "till") or (begin and (word in ("to", "-", "–") or (word == "and" and between))):
                 last = last or moment
                 until = until or (moment if span.grain == "hour" else span.until)  # an end includes its day or month
             elif word not in ("before", "after", "by", "than", "of") and begin is None:
-                begin = moment
+                begin, between = moment, word == "between"
                 close = moment if word == "since" or span.grain == "hour" else span.until
                 if clause.past:
                     close = max(begin, min(close, reference))

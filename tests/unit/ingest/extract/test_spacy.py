@@ -568,6 +568,22 @@ def test_a_period_gives_both_bounds(say: Say) -> None:
     assert (edge.valid_from, edge.valid_to) == (datetime(2010, 1, 1, tzinfo=UTC), datetime(2016, 1, 1, tzinfo=UTC))
 
 
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("I worked at Siemens from March to June 2019.", "Nora worked at Siemens from March 2019 to June 2019."),
+        (
+            "I worked at Siemens between March and June 2019.",
+            "Nora worked at Siemens between March 2019 and June 2019.",
+        ),
+    ],
+)
+def test_the_year_of_a_period_may_be_told_once(say: Say, text: str, sentence: str) -> None:
+    edge = say.one(text, "works_at")
+    assert (edge.valid_from, edge.valid_to) == (datetime(2019, 3, 1, tzinfo=UTC), datetime(2019, 7, 1, tzinfo=UTC))
+    assert edge.fact == sentence
+
+
 def test_a_date_belongs_to_its_own_verb(say: Say) -> None:
     edge = say.one("I visited Norway yesterday and I love Berlin.", "loves")
     assert edge.valid_from is None
