@@ -13,7 +13,8 @@ from typing import Literal
 
 from graphmem.recall.routing import TimeRange, covered, is_open
 from graphmem.search.names import Names, names_in
-from graphmem.text.dates import PART, DateSpan, dates_and_periods
+from graphmem.text.date_patterns import PART
+from graphmem.text.dates import DateSpan, dates_and_periods
 from graphmem.text.names import plain
 from graphmem.text.normalize import STOP_WORDS, WORD
 

@@ -19,6 +19,27 @@ from datetime import datetime, timedelta
 from typing import Literal, cast
 
 from graphmem.errors import InvalidInput
+from graphmem.text.date_patterns import (
+    A_MONTH,
+    ANOTHER_DAY,
+    ANY_DAY,
+    COUNTED_FROM,
+    JOINED,
+    LEADING,
+    LOOKED_AT,
+    MONTHS,
+    NUMBERS,
+    ORDINALS,
+    OTHER_DAY,
+    OTHER_YEAR,
+    PART_OF_COUNT,
+    PATTERN,
+    SEASONS,
+    TO_NOW,
+    WEEKDAY,
+    WEEKDAYS,
+    WITH_MONTH,
+)
 from graphmem.text.years import is_number
 
 Grain = Literal["hour", "day", "week", "weekend", "month", "season", "quarter", "year", "decade"]
@@ -48,139 +69,6 @@ class DateSpan:
     grain: Grain
 
 
-_MONTHS = ("january february march april may june july august september october november december").split()
-_WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
-_SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
-_NUMBERS = {
-    word: number
-    for number, words in enumerate(
-        "a|an|one two|couple|couple_of three|few four five six seven eight nine ten eleven twelve thirteen fourteen "
-        "fifteen sixteen seventeen eighteen nineteen".split(),
-        1,
-    )
-    for word in words.split("|")
-} | {word: 10 * number for number, word in enumerate(_TENS, 2)}
-
-# the look-aheads for first letters only speed up matching: non-dates fail at once
-_MONTH = (
-    r"(?=[adfjmnos][aceopu])(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|"
-    r"sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
-)
-_WEEKDAY = (
-    r"(?=[fmstw])(?:mon(?:day)?|tue(?:s(?:day)?)?|wed(?:nesday)?|thu(?:r(?:s(?:day)?)?)?|fri(?:day)?|sat(?:urday)?|"
-    r"sun(?:day)?)"
-)
-_FULL_WEEKDAY = r"(?=[fmstw])(?:mon|tues|wednes|thurs|fri|satur|sun)day"
-_COUNT = (
-    r"(?=[aefnost\d])(?:[1-9]\d{0,2}|an?(?:\s+(?=[cf])(?:few|couple(?:\s+of|))|)|"
-    r"(?=[efnost])(?:(?:twen|thir|for|fif|six|seven|eigh|nine)ty(?:[\s-](?:one|two|three|four|five|six|seven|eight|nine)"
-    r"|)|(?:thir|four|fif|six|seven|eigh|nine)teen|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|few))"
-)
-_UNIT = r"(?=[dhmwy])(?:minute|hour|day|week(?:end)?|month|year|decade)s?"
-_YEAR = r"(?:1[0-9]|20)\d\d"
-_ANY_YEAR = rf"(?:{_YEAR}|['’]\d\d(?!\d))"
-_DECADE = r"(?:1[0-9]|20)\d0"
-_DAY = r"(?:0?[1-9]|[12]\d|3[01])"
-_ORDINALS: list[str] = list("first second third fourth fifth sixth seventh eighth ninth tenth".split())
-_SEASON = r"(?:spring|summer|autumn|fall|winter)"
-PART = r"(?:early|late|mid)"
-"""Pattern of a word before a month, year or decade that means a part of it."""
-_NTH = rf"(?:{_DAY}(?!\d)|(?=[efnst])(?:{'|'.join(_ORDINALS)})(?=\s+of\b))"
-# what may follow "on the 9th"; "on the 9th floor" isn't a day
-_AFTER_DAY = (
-    r"\s*(?:[.,;:!?)]|$)|\s+(?:and|or|but|so|at|in|to|for|with|from|until|because|if|when|i|we|he|she|it|they)\b"
-)
-
-_PATTERN = re.compile(
-    rf"""(?<![\w/-])(?<!\d[.,])(?=[a-z\d])(?:
-    (?P<iso>(?P<iso_y>{_YEAR})(?P<iso_s>[/-])(?P<iso_m>0[1-9]|1[0-2])(?:(?P=iso_s)(?P<iso_d>0[1-9]|[12]\d|3[01])
-      (?:T\d\d:?\d\d(?::?\d\d(?:\.\d{{1,9}}|)|)(?:Z|[+-]\d\d:?\d\d|)|)|)(?![\w-]))
-  | (?=[efnst\d])(?P<dmy>(?:the\s+|)(?P<dmy_d>{_NTH})(?:(?=[nrst])(?:st|nd|rd|th)|)\s+(?:of\s+|)
-      (?P<dmy_m>{_MONTH})(?:,?\s+(?P<dmy_y>{_ANY_YEAR}))?)
-  | (?P<mdy>(?P<mdy_m>{_MONTH})\s+(?P<mdy_d>{_DAY})(?:st|nd|rd|th)?(?![\w:])(?:,?\s+(?P<mdy_y>{_ANY_YEAR}))?)
-  | (?P<my>(?:(?=[elm]){PART}-|)(?P<my_m>{_MONTH}),?\s+(?:of\s+|)(?P<my_y>{_ANY_YEAR}))
-  | (?=\d)(?P<dots>(?P<dots_a>\d\d?)(?P<dots_s>[/.])(?P<dots_b>\d\d?)(?P=dots_s)(?P<dots_y>{_YEAR}))
-  | (?=h)(?P<half>half\s+an?\s+(?P<half_u>{_UNIT})\s+(?:ago|back)\b)
-  | (?P<ago>(?:(?=[ao][blrv])(?:about|around|almost|over)\s+|)(?P<ago_n>{_COUNT})\s+(?P<ago_u>{_UNIT})\s+
-      (?:ago|back)\b)
-  | (?P<ahead>in\s+(?P<ahead_n>{_COUNT})\s+(?P<ahead_u>{_UNIT})(?:'s?\s+time)?(?!\w))
-  | (?P<hence>(?P<hence_n>{_COUNT})\s+(?P<hence_u>{_UNIT})\s+from\s+(?:now|today))
-  | (?=[fmostw])(?P<dw>(?:on\s+|)(?P<dw_d>{_FULL_WEEKDAY})(?:\s+(?:morning|afternoon|evening|night)|),?\s+(?:of\s+|)
-      (?P<dw_w>last|this|next)\s+week)
-  | (?=[lnt])(?P<wd>(?P<wd_w>last|this|next)\s+week,?\s+(?:on\s+|)(?P<wd_d>{_FULL_WEEKDAY}))
-  | (?=[clnpt])(?P<rel>(?P<rel_w>last|past|this\s+past|previous|this|current|next|coming|this\s+coming)\s+
-      (?P<rel_u>week(?:end)?|month|year|decade|night|spring|summer|autumn|fall|winter|{_WEEKDAY}|{_MONTH}))
-  | (?=[afstw])(?P<of>(?:the\s+|)(?P<of_s>{_SEASON})(?:\s+of)?\s+(?P<of_y>{_YEAR}))
-  | (?=[fqst])(?P<quarter>(?:q(?P<quarter_q>[1-4])|(?:the\s+)?(?P<quarter_n>first|second|third|fourth)\s+quarter)
-      (?:\s+of)?\s+(?P<quarter_y>{_YEAR}))
-  | (?P<part>this\s+(?:morning|afternoon|evening))
-  | (?=[dt])(?P<two>(?:the\s+|)day\s+(?P<two_w>before\s+yesterday|after\s+tomorrow))
-  | (?=[ty])(?P<word>today|tonight|yesterday|tomorrow)
-  | (?=[bdfistu][inoruy])(?P<century>(?:in|since|until|till|during|from|by)\s+the\s+
-      (?:{PART}[\s-]+)?(?:(?P<century_y>{_DECADE})['’]?s|['’](?P<century_s>\d0)['’]?s))
-  | (?=[abcdefilmostu][aefinoruy])(?P<year>
-      (?:(?:in|since|until|till|by|during|from|to|before|after|around|of|circa)\s+|{PART}[\s-]\s*)
-      (?:(?P<year_y>{_YEAR})|['’](?P<year_s>\d\d)(?!\d)))
-  | (?=[abdefilmostu][aefinoruy])(?P<month>
-      (?:(?:in|since|until|till|by|during|from|before|after|of|between(?=\s+{_MONTH}\s+and\s+{_MONTH}
-      (?:\s+{_DAY}(?:st|nd|rd|th|)|),?\s+(?:of\s+|){_ANY_YEAR}))\s+|{PART}[\s-]\s*)
-      (?P<month_m>{_MONTH})(?!,?\s+(?:of\s+|)['’]?\d))
-  | (?=[fmostw])(?P<nth>(?:on\s+|)(?P<nth_w>{_WEEKDAY}),?\s+(?:the\s+|)(?P<nth_d>{_DAY})(?:st|nd|rd|th)
-      (?!\s+(?:of\b|{_MONTH})))
-  | (?=[abfostu])(?P<only>(?:on|since|until|till|by|from|before|after)\s+the\s+(?P<only_d>{_DAY})(?:st|nd|rd|th)
-      (?={_AFTER_DAY}))
-  | (?=[fmostw])(?P<day>(?:on\s+|)(?P<day_w>{_FULL_WEEKDAY})|on\s+(?P<day_s>{_WEEKDAY}))
-  )(?!\w|'?s\b(?:\s+\d)|-\w|/\d\d?(?!\d))""",
-    re.IGNORECASE | re.VERBOSE,
-)
-_TO_NOW = re.compile(
-    rf"(?<!\w)(?=[lp])(?:last|past|previous)\s+(?P<n>{_COUNT})\s+(?P<u>day|week|month|year|decade)s?(?!\w)",
-    re.IGNORECASE,
-)
-_A_MONTH = re.compile(_MONTH, re.IGNORECASE)
-_LEADING = re.compile(
-    r"(?:in|on|since|until|till|by|during|from|to|before|after|around|of|circa|between)\s+", re.IGNORECASE
-)
-_COUNTED_FROM = re.compile(
-    rf"(?<!\w)(?:{_COUNT}\s+{_UNIT}|the\s+(?:day|week|month|year))\s+(?:before|after)\s+$"
-    rf"|(?<!\w){_COUNT}\s+{_UNIT}\s+from\s+$",
-    re.IGNORECASE,
-)
-_PART_OF_COUNT = re.compile(  # "half a year ago", "a hundred and two years ago", "10 500 years ago"
-    r"(?<!\w)(?:half(?:\s+of)?\s+\w|(?:hundred|thousand)(?:\s+and)?\s+\w|\d{1,3}\s+\d)$", re.IGNORECASE
-)
-_ANY_DAY = re.compile(r"(?<!\w)(?:an?|one|some|another)\s{1,4}$", re.IGNORECASE)
-_ANOTHER_DAY = re.compile(  # "Friday the 9th of May", "Friday 9 May", "Friday, May 9", "Friday two weeks ago"
-    r"(?:\s{1,4}(?:morning|afternoon|evening|night))?,?\s{1,4}(?:(?:of\s{1,4})?(?:(?:last|this|next|the\s{1,4}\w{4,9})"
-    rf"\s{{1,4}}(?:week|month|year)\b|{_COUNT}\s{{1,4}}(?:week|month|year)s?\s{{1,4}}(?:ago|back|later|earlier)\b)|week\b)"
-    rf"|,?\s{{1,4}}(?:in|of)\s{{1,4}}{_MONTH}(?!\w)"
-    r"|,?\s{1,4}(?:(?:before\s{1,4}last|after\s{1,4}next)\b|(?:the\s{1,4})?\d\d?(?:(?:st|nd|rd|th)\b|\s{1,4}(?:of\s{1,4})?"
-    rf"{_MONTH}(?!\w))|{_MONTH}\s{{1,4}}\d\d?(?!\d))",
-    re.IGNORECASE,
-)
-_OTHER_YEAR = re.compile(  # "3 May 85", "5 May 2019-2021", "May 14 and 15, 2023"; but not "on 3 May 10:30"
-    rf"(?:\s{{1,4}}|,\s{{1,4}}(?!\d\d\s{{1,4}}(?!(?:in|at|on|and)\b)[a-z]))['’]?(?:\d\d|\d{{4}})(?![\w:]|[.,]\d|\s{{0,4}}(?:[ap]\.?m\b|o['’]clock\b|h\b))"
-    rf"|(?:,\s{{0,4}}{_DAY}(?:st|nd|rd|th|)){{0,6}},?\s{{0,4}}(?:to|and|or|until|till|through|&|-|–|—)\s{{0,4}}"
-    rf"(?:the\s{{1,4}})?{_DAY}(?:st|nd|rd|th)?(?:,\s{{0,4}}|\s{{1,4}}){_ANY_YEAR}(?!\d)",
-    re.IGNORECASE,
-)
-_WITH_MONTH = re.compile(  # after "from the 3rd": "to the 5th of May"
-    rf"\s{{1,4}}(?:to|and|or|until|till|through)\s{{1,4}}(?:the\s{{1,4}})?{_DAY}(?:st|nd|rd|th)?\s{{1,4}}(?:of\s{{1,4}})?"
-    rf"{_MONTH}(?!\w)",
-    re.IGNORECASE,
-)
-_OTHER_DAY = re.compile(  # before "5 May 2023": "3 to", "14th and"; but not "April 3 to"
-    r"(?:(\w+)\.?\s{1,4}|(?<!\S))\d\d?(?:st|nd|rd|th)?\s{1,4}(?:to|and|or|until|till|through|&|-|–|—)\s{1,4}"
-    r"(?:the\s{1,4})?$",
-    re.IGNORECASE,
-)
-_JOINED = re.compile(  # between "March 3" and "June 5, 2019"
-    rf"(?:(?:,|\s{{1,4}}(?:to|and|or))\s{{1,4}}{_MONTH}){{0,11}},?\s{{0,4}}(?:(?P<range>(?:to|until|till|through|thru|-|–|—)\s{{0,4}}(?:on\s{{1,4}})?"
-    rf"(?:{_FULL_WEEKDAY},?\s{{1,4}})?)|(?:and|or|&)\s{{1,4}})(?:the\s{{1,4}})?(?:{PART}\s{{1,4}})?",
-    re.IGNORECASE,
-)
-_LOOKED_AT = 60  # characters before a date
 _HALVES = {"hour": (30, "minute"), "week": (3, "day"), "month": (2, "week"), "year": (6, "month")}
 _ASCII = str.maketrans("ſıİ\u212a", "siik")  # a case-insensitive pattern matches these as ASCII letters
 
@@ -216,7 +104,7 @@ def find_dates(text: str, reference: datetime, *, future: bool = False) -> list[
         raise InvalidInput(f"reference {reference.isoformat()} is naive: give it a time zone")
     read: dict[str, tuple[int, Interval] | None] = {}
     found: list[_Found] = []
-    for match in _PATTERN.finditer(text if text.isascii() else text.translate(_ASCII)):
+    for match in PATTERN.finditer(text if text.isascii() else text.translate(_ASCII)):
         words = match[0]
         if words not in read:
             read[words] = _read(match, reference, future)
@@ -229,7 +117,7 @@ def find_dates(text: str, reference: datetime, *, future: bool = False) -> list[
 def periods_to(text: str, reference: datetime) -> list[DateSpan]:
     """Return the periods that last until the reference ("the past two weeks") in an English text, by position."""
     found: list[DateSpan] = []
-    for match in _TO_NOW.finditer(text if text.isascii() else text.translate(_ASCII)):
+    for match in TO_NOW.finditer(text if text.isascii() else text.translate(_ASCII)):
         unit = match["u"].lower()
         if (begin := day_ago(match["n"], unit, reference)) is not None:
             found.append(DateSpan(*match.span(), match[0], begin, reference, cast("Grain", unit)))
@@ -247,18 +135,18 @@ def _read(match: re.Match[str], reference: datetime, future: bool) -> tuple[int,
         interval = _READERS[match.lastgroup or ""](match, reference, future)
     except (ValueError, OverflowError):
         return None  # 31 February, the year 9999 and 8,000 years on
-    lead = _LEADING.match(match[0]) if match.lastgroup != "ahead" else None
+    lead = LEADING.match(match[0]) if match.lastgroup != "ahead" else None
     return None if interval is None else (lead.end() if lead else 0, interval)
 
 
 def _with_shared_years(found: list[_Found]) -> list[_Found]:
-    """Return dates with the year that is told once, after the last: "from March to June 2019", "in May or June 2019"."""
+    """Return dates with the year that is told once, after the last of joined ones: "from March to June 2019"."""
     kept: list[_Found] = []
     year_from: tuple[re.Match[str], datetime] | None = None
     for match, lead, interval in reversed(found):
         kind, shared = match.lastgroup or "", interval
         if kind == "month" or (kind in ("dmy", "mdy") and match[f"{kind}_y"] is None):
-            joined = year_from and _JOINED.fullmatch(match.string, match.end(), year_from[0].start())
+            joined = year_from and JOINED.fullmatch(match.string, match.end(), year_from[0].start())
             if year_from is not None and joined:
                 before = match.string[max(0, match.start() - len("between ")) : match.start() + lead]
                 is_range = joined["range"] is not None or "between" in before.lower()
@@ -289,22 +177,22 @@ def _before(interval: Interval, last: datetime, *, is_range: bool) -> Interval |
 def _is_misread(match: re.Match[str], lead: int) -> bool:
     """Return whether a match is only a part of a date that isn't read: "a year ago" of "half a year ago"."""
     text, start, kind = match.string, match.start(), match.lastgroup
-    before = text[max(0, start - _LOOKED_AT) : start]
+    before = text[max(0, start - LOOKED_AT) : start]
     if kind in ("ago", "hence"):
-        return _PART_OF_COUNT.search(before + match[0][:1]) is not None
-    if kind in ("dmy", "mdy") and match[f"{kind}_y"] is None and _OTHER_YEAR.match(text, match.end()):
+        return PART_OF_COUNT.search(before + match[0][:1]) is not None
+    if kind in ("dmy", "mdy") and match[f"{kind}_y"] is None and OTHER_YEAR.match(text, match.end()):
         return True
-    if kind == "only" and _WITH_MONTH.match(text, match.end()):
+    if kind == "only" and WITH_MONTH.match(text, match.end()):
         return True
-    if kind == "dmy" and (other := _OTHER_DAY.search(before)) is not None and not _is_month(other[1] or ""):
+    if kind == "dmy" and (other := OTHER_DAY.search(before)) is not None and not _is_month(other[1] or ""):
         return True
-    if kind == "day" and (_ANOTHER_DAY.match(text, match.end()) is not None or _ANY_DAY.search(before) is not None):
+    if kind == "day" and (ANOTHER_DAY.match(text, match.end()) is not None or ANY_DAY.search(before) is not None):
         return True
     if kind == "year" and match["year_y"] is not None:
         word = text[start : start + lead].strip().lower()
         if is_number(text, start, match.end(), word, int(match["year_y"])):
             return True
-    counted = _COUNTED_FROM.search(before + text[start : start + lead])
+    counted = COUNTED_FROM.search(before + text[start : start + lead])
     return counted is not None and (kind in ("day", "rel", "word") or not counted[0].rstrip().endswith("from"))
 
 
@@ -340,20 +228,20 @@ def _year(like: datetime, year: int, years: int = 1) -> Interval:
 
 
 def _season(like: datetime, year: int, name: str) -> Interval:
-    begin = _month(like, year, _SEASONS[name])[0]
-    return begin, _month(like, year, _SEASONS[name] + 3)[0], "season"
+    begin = _month(like, year, SEASONS[name])[0]
+    return begin, _month(like, year, SEASONS[name] + 3)[0], "season"
 
 
 def _month_number(word: str) -> int:
-    return next(i for i, name in enumerate(_MONTHS, 1) if name.startswith(word.lower().rstrip(".")[:3]))
+    return next(i for i, name in enumerate(MONTHS, 1) if name.startswith(word.lower().rstrip(".")[:3]))
 
 
 def _is_month(word: str) -> bool:
-    return _A_MONTH.fullmatch(word) is not None
+    return A_MONTH.fullmatch(word) is not None
 
 
 def _weekday_number(word: str) -> int:
-    return next(i for i, name in enumerate(_WEEKDAYS) if name.startswith(word.lower()[:3]))
+    return next(i for i, name in enumerate(WEEKDAYS) if name.startswith(word.lower()[:3]))
 
 
 def _count(word: str) -> int:
@@ -361,7 +249,7 @@ def _count(word: str) -> int:
     if word.isdigit():
         return int(word)
     word = "few" if "few" in word else "couple" if "couple" in word else word
-    return sum(_NUMBERS[part] for part in re.split(r"[\s-]", word))  # twenty-five
+    return sum(NUMBERS[part] for part in re.split(r"[\s-]", word))  # twenty-five
 
 
 def _shifted(reference: datetime, count: int, unit: str) -> Interval:
@@ -410,7 +298,7 @@ def day_ago(count: str, unit: str, reference: datetime) -> datetime | None:
 def _absolute(match: re.Match[str], reference: datetime, future: bool, kind: str) -> Interval:
     month, day, year = (match[f"{kind}_{part}"] for part in "mdy")
     number = int(month) if month.isdigit() else _month_number(month)
-    day = str(_ORDINALS.index(day.lower()) + 1) if day.lower() in _ORDINALS else day
+    day = str(ORDINALS.index(day.lower()) + 1) if day.lower() in ORDINALS else day
     full = _bare_year(reference, number, int(day), future) if year is None else _full_year(year, reference)
     return _day(_midnight(reference).replace(year=full, month=number, day=int(day)))
 
@@ -446,9 +334,9 @@ def _relative(match: re.Match[str], reference: datetime, _future: bool) -> Inter
         return _shifted(reference, step, unit)
     if unit == "decade":
         return _year(reference, reference.year // 10 * 10 + 10 * step, 10)
-    if unit in _SEASONS:
+    if unit in SEASONS:
         return _relative_season(reference, step, unit)
-    if re.fullmatch(_WEEKDAY, unit):
+    if re.fullmatch(WEEKDAY, unit):
         return _relative_weekday(reference, step, unit)
     return _relative_month(reference, step, unit)
 
@@ -529,7 +417,7 @@ def _half(match: re.Match[str], reference: datetime, _future: bool) -> Interval 
 
 def _quarter(match: re.Match[str], reference: datetime, _future: bool) -> Interval:
     named = match["quarter_n"]
-    number = int(match["quarter_q"]) if named is None else _ORDINALS.index(named.lower()) + 1
+    number = int(match["quarter_q"]) if named is None else ORDINALS.index(named.lower()) + 1
     begin, year = 3 * number - 2, int(match["quarter_y"])
     return _month(reference, year, begin)[0], _month(reference, year, begin + 3)[0], "quarter"
 
@@ -590,7 +478,7 @@ _READERS: dict[str, Callable[[re.Match[str], datetime, bool], Interval | None]] 
 
 def written(begin: datetime, grain: Grain) -> str:
     """Return a date in words that need no context: "on 7 May 2023", "in May 2023", "in the week of 1 May 2023"."""
-    day = f"{begin.day} {_MONTHS[begin.month - 1].title()} {begin.year}"
+    day = f"{begin.day} {MONTHS[begin.month - 1].title()} {begin.year}"
     if grain in ("hour", "day"):
         return f"on {day}"
     if grain == "week":
@@ -598,7 +486,7 @@ def written(begin: datetime, grain: Grain) -> str:
     if grain == "weekend":
         return f"on the weekend of {day}"
     if grain == "month":
-        return f"in {_MONTHS[begin.month - 1].title()} {begin.year}"
+        return f"in {MONTHS[begin.month - 1].title()} {begin.year}"
     if grain == "season":
         name = {3: "spring", 6: "summer", 9: "autumn", 12: "winter"}[begin.month]
         return f"in {name} {begin.year}"
