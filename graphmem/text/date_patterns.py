@@ -106,6 +106,10 @@ COUNTED_FROM = re.compile(
 PART_OF_COUNT = re.compile(  # "half a year ago", "a hundred and two years ago", "10 500 years ago"
     r"(?<!\w)(?:half(?:\s+of)?\s+\w|(?:hundred|thousand)(?:\s+and)?\s+\w|\d{1,3}\s+\d)$", re.IGNORECASE
 )
+IN_DATE = re.compile(  # before "march 10" and "may 2"
+    r"(?<!\w)(?:in|of|on|since|until|till|by|from|before|after|between|through|around|the|day),?\s{1,4}$", re.IGNORECASE
+)
+ACTS = re.compile(r"(?<!\w)(?:i|we|you|he|she|it|they|who|that|to)\s{1,4}$", re.IGNORECASE)
 ANY_DAY = re.compile(r"(?<!\w)(?:an?|one|some|another)\s{1,4}$", re.IGNORECASE)
 ANOTHER_DAY = re.compile(  # "Friday the 9th of May", "Friday 9 May", "Friday, May 9", "Friday two weeks ago"
     r"(?:\s{1,4}(?:morning|afternoon|evening|night))?,?\s{1,4}(?:(?:of\s{1,4})?(?:(?:last|this|next|the\s{1,4}\w{4,9})"

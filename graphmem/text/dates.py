@@ -21,9 +21,11 @@ from typing import Literal, cast
 from graphmem.errors import InvalidInput
 from graphmem.text.date_patterns import (
     A_MONTH,
+    ACTS,
     ANOTHER_DAY,
     ANY_DAY,
     COUNTED_FROM,
+    IN_DATE,
     JOINED,
     LEADING,
     LOOKED_AT,
@@ -40,7 +42,7 @@ from graphmem.text.date_patterns import (
     WEEKDAYS,
     WITH_MONTH,
 )
-from graphmem.text.years import is_number
+from graphmem.text.years import is_number, may_end
 
 Grain = Literal["hour", "day", "week", "weekend", "month", "season", "quarter", "year", "decade"]
 
@@ -180,6 +182,8 @@ def _is_misread(match: re.Match[str], lead: int) -> bool:
     before = text[max(0, start - LOOKED_AT) : start]
     if kind in ("ago", "hence"):
         return PART_OF_COUNT.search(before + match[0][:1]) is not None
+    if kind in ("mdy", "my") and match[f"{kind}_m"] in ("march", "may") and _is_verb(match, before):
+        return True
     if kind in ("dmy", "mdy") and match[f"{kind}_y"] is None and OTHER_YEAR.match(text, match.end()):
         return True
     if kind == "only" and WITH_MONTH.match(text, match.end()):
@@ -194,6 +198,18 @@ def _is_misread(match: re.Match[str], lead: int) -> bool:
             return True
     counted = COUNTED_FROM.search(before + text[start : start + lead])
     return counted is not None and (kind in ("day", "rel", "word") or not counted[0].rstrip().endswith("from"))
+
+
+def _is_verb(match: re.Match[str], before: str) -> bool:
+    """Return whether "march" or "may" is rather a verb: "may 2 people join", "we march 10 miles"."""
+    kind = match.lastgroup or ""
+    is_whole = kind == "mdy" and (match["mdy_y"] is not None or not match[0][-1].isdigit())  # "may 2nd", "may 2, 2020"
+    if is_whole or IN_DATE.search(before) is not None:
+        return False
+    acts = ACTS.search(before)
+    if acts is not None and (match[f"{kind}_m"] == "may" or acts[0].strip().lower() != "you"):
+        return True
+    return not may_end(match.string, match.end())
 
 
 def _midnight(moment: datetime) -> datetime:

@@ -9,7 +9,7 @@ _MAY_FOLLOW = frozenset(
     and or but nor so yet because since while when whenever where if as although though unless until till whereas than
     that which who whom whose how why what in on at by for from to with without about after before during through
     throughout into onto over under between against across near around via per plus versus vs instead thanks due
-    according besides except is was were are am be been has have had having do does did will would can could may might
+    according besides except is was were are am has have had having do does did will would can could may might
     must shall should isn't wasn't weren't aren't hasn't haven't hadn't don't doesn't didn't won't wouldn't can't
     couldn't shouldn't i i'm i've i'd i'll we we're we've we'd we'll you he he's he'd she she's she'd it it's they
     they're they've this these those my our your his her its their there someone somebody everyone everybody nobody
@@ -35,6 +35,7 @@ _AMOUNT = re.compile(r"[.,]\d|[^\S\n]{0,2}[%€$£¥°+]|[^\S\n]\d{3}(?!\d)|[^\S
 _RANGE = re.compile(
     r"[^\S\n]{1,4}(?:to|and|or|until|till|through)[^\S\n]{1,4}(?:\d{4,6}|\d{1,3},\d{3})(?!\w)", re.IGNORECASE
 )
+_OF_NUMBERS = re.compile(r"[^\S\n]{1,4}(?:(?:to|or|and)[^\S\n]{1,4})?\d|[.,]\d|[^\S\n]{0,2}[%€$£¥°+]", re.IGNORECASE)
 _FROM = re.compile(r"(?<!\w)(?:from|since)\s{1,4}(?:1\d|20)\d\d\s{1,4}$", re.IGNORECASE)
 _FROM_DATE = re.compile(r"(?<!\w)(?:from|between|since)\s[^.!?;\n]{1,50}$", re.IGNORECASE)
 _CLAUSE = re.compile(
@@ -88,6 +89,17 @@ def is_number(text: str, start: int, end: int, lead: str, year: int) -> bool:
     return found is not None and not _may_follow(found[1], before, lead, year)
 
 
+def may_end(text: str, end: int) -> bool:
+    """Return whether a number that ends there may end a date: no noun and no other number follows."""
+    found = _WORD.match(text, end)
+    return _OF_NUMBERS.match(text, end) is None and (found is None or _is_function_word(found[1]))
+
+
+def _is_function_word(word: str) -> bool:
+    lower = word.lower().replace("’", "'")
+    return lower in _MAY_FOLLOW or (lower.endswith("ly") and lower not in _NO_ADVERBS)
+
+
 def _is_count(before: str, lead: str, year: int, *, is_range: bool) -> bool:
     """Return whether a number is one of things by its size and the words before it."""
     if year < _EARLY and (lead in _COUNTED or (is_range and year % 50 == 0)):
@@ -101,9 +113,9 @@ def _is_count(before: str, lead: str, year: int, *, is_range: bool) -> bool:
 
 def _may_follow(word: str, before: str, lead: str, year: int) -> bool:
     """Return whether a word may follow a year: no noun, except a name at the begin of a clause ("In 2019 Maria")."""
-    lower = word.lower().replace("’", "'")
-    if lower in _MAY_FOLLOW or (lower.endswith("ly") and lower not in _NO_ADVERBS):
+    if _is_function_word(word):
         return True
+    lower = word.lower()
     is_plain = lead not in _COUNTED and year >= _EARLY and year % 50 != 0 and lower not in _UNITS
     if _CLAUSE.search(before) is None:
         return is_plain and lower.endswith("ed")
