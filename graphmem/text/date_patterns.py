@@ -35,7 +35,7 @@ _COUNT = (
 )
 _UNIT = r"(?=[dhmwy])(?:minute|hour|day|week(?:end)?|month|year|decade)s?"
 _YEAR = r"(?:1[0-9]|20)\d\d"
-_ANY_YEAR = rf"(?:{_YEAR}|['’]\d\d(?!\d))"
+_ANY_YEAR = rf"(?:{_YEAR}(?!/\d)|['’]\d\d(?!\d))"
 _DECADE = r"(?:1[0-9]|20)\d0"
 _DAY = r"(?:0?[1-9]|[12]\d|3[01])"
 ORDINALS: list[str] = list("first second third fourth fifth sixth seventh eighth ninth tenth".split())
@@ -54,7 +54,7 @@ PATTERN = re.compile(
       (?:T\d\d:?\d\d(?::?\d\d(?:\.\d{{1,9}}|)|)(?:Z|[+-]\d\d:?\d\d|)|)|)(?![\w-]))
   | (?=[efnst\d])(?P<dmy>(?:the\s+|)(?P<dmy_d>{_NTH})(?:(?=[nrst])(?:st|nd|rd|th)|)\s+(?:of\s+|)
       (?P<dmy_m>{_MONTH})(?:,?\s+(?P<dmy_y>{_ANY_YEAR}))?)
-  | (?P<mdy>(?P<mdy_m>{_MONTH})\s+(?P<mdy_d>{_DAY})(?:st|nd|rd|th)?(?![\w:])(?:,?\s+(?P<mdy_y>{_ANY_YEAR}))?)
+  | (?P<mdy>(?P<mdy_m>{_MONTH})\s+(?P<mdy_d>{_DAY})(?:st|nd|rd|th)?(?![\w:/])(?:,?\s+(?P<mdy_y>{_ANY_YEAR}))?)
   | (?P<my>(?:(?=[elm]){PART}-|)(?P<my_m>{_MONTH}),?\s+(?:of\s+|)(?P<my_y>{_ANY_YEAR}))
   | (?=\d)(?P<dots>(?P<dots_a>\d\d?)(?P<dots_s>[/.])(?P<dots_b>\d\d?)(?P=dots_s)(?P<dots_y>{_YEAR}))
   | (?=h)(?P<half>half\s+an?\s+(?P<half_u>{_UNIT})\s+(?:ago|back)\b)
@@ -87,7 +87,7 @@ PATTERN = re.compile(
   | (?=[abfostu])(?P<only>(?:on|since|until|till|by|from|before|after)\s+the\s+(?P<only_d>{_DAY})(?:st|nd|rd|th)
       (?={_AFTER_DAY}))
   | (?=[fmostw])(?P<day>(?:on\s+|)(?P<day_w>{_FULL_WEEKDAY})|on\s+(?P<day_s>{WEEKDAY}))
-  )(?!\w|'?s\b(?:\s+\d)|-\w|/\d\d?(?!\d))""",
+  )(?!\w|'?s\b(?:\s+\d)|-\w)""",
     re.IGNORECASE | re.VERBOSE,
 )
 TO_NOW = re.compile(

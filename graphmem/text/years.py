@@ -15,7 +15,8 @@ _MAY_FOLLOW = frozenset(
     they're they've this these those my our your his her its their there someone somebody everyone everybody nobody
     nothing something everything me us him them myself ourselves himself herself themselves the a an no not never all
     both each every another one some many most again already also only just even now then later still too alone ever
-    once finally first last soon eventually together onward onwards forward ad ce unfortunately sadly luckily where's
+    once finally first last soon eventually together onward onwards forward ad ce two three four
+    five six seven eight nine ten following alongside along amid among toward towards despite regarding out off up back
     became began came went got gave made took met saw left led won lost built sold brought taught told thought found
     """.split()
 )
@@ -31,12 +32,12 @@ _COUNTED = frozenset("to from of around circa by before after".split())
 _NO_BEGIN = frozenset("to from of around circa".split())
 """Prepositions that don't begin a clause with a year and then a name: "from 1990 Market Street"."""
 _WORD = re.compile(r"[^\S\n]{1,4}([^\W\d_]+(?:['’][^\W\d_]+)?)")
-_AMOUNT = re.compile(r"[.,]\d|[^\S\n]{0,2}[%€$£¥°+]|[^\S\n]\d{3}(?!\d)|[^\S\n]{0,2}(?:BC|B\.C)")
+_AMOUNT = re.compile(r"[.,]\d|[^\S\n]{0,2}[%€$£¥°+](?!\d)|[^\S\n]000(?!\d)|[^\S\n]{0,2}(?:BC|B\.C)")
 _RANGE = re.compile(
-    r"[^\S\n]{1,4}(?:to|and|or|until|till|through)[^\S\n]{1,4}(?:\d{4,6}|\d{1,3},\d{3})(?!\w)", re.IGNORECASE
+    r"[^\S\n]{1,4}(?:to|and|or|until|till|through)[^\S\n]{1,4}(\d{4,6}|\d{1,3},\d{3})(?!\w)", re.IGNORECASE
 )
 _OF_NUMBERS = re.compile(r"[^\S\n]{1,4}(?:(?:to|or|and)[^\S\n]{1,4})?\d|[.,]\d|[^\S\n]{0,2}[%€$£¥°+]", re.IGNORECASE)
-_FROM = re.compile(r"(?<!\w)(?:from|since)\s{1,4}(?:1\d|20)\d\d\s{1,4}$", re.IGNORECASE)
+_FROM = re.compile(r"(?<!\w)(?:(?:from|since)\s{1,4})?((?:1\d|20)\d\d)\s{1,4}$", re.IGNORECASE)
 _FROM_DATE = re.compile(r"(?<!\w)(?:from|between|since)\s[^.!?;\n]{1,50}$", re.IGNORECASE)
 _CLAUSE = re.compile(
     r"(?:^|[.!?,;:()\n\"“–—]|(?<!\w)(?:and|but|or|so|that|because|then|where|when|while|back|later|already|even|only))"
@@ -73,15 +74,14 @@ def is_number(text: str, start: int, end: int, lead: str, year: int) -> bool:
         The number.
     """
     before = text[max(0, start - _LOOKED_AT) : start]
-    if lead in ("to", "by") and _CHANGED.search(before) is not None:
-        return True
-    is_range = False
+    other, is_range = str(year), False
     if (further := _RANGE.match(text, end)) is not None:
-        if lead == "from" and _CHANGED.search(before) is not None:
-            return True
-        is_range, end = lead == "from", further.end()
+        other, is_range, end = further[1], lead == "from", further.end()
     elif lead == "to" and (begun := _FROM.search(before)) is not None:
-        is_range, before = True, before[: begun.start()]
+        other, is_range, before = begun[1], True, before[: begun.start()]
+    may_be_size = (lead in ("to", "by") or is_range) and any(n.endswith(("00", "50")) for n in (str(year), other))
+    if may_be_size and _CHANGED.search(before) is not None:
+        return True
     lead = "in" if is_range else lead
     if _AMOUNT.match(text, end) is not None or _is_count(before, lead, year, is_range=is_range):
         return True
@@ -100,9 +100,13 @@ def _is_function_word(word: str) -> bool:
     return lower in _MAY_FOLLOW or (lower.endswith("ly") and lower not in _NO_ADVERBS)
 
 
+def _is_round(year: int) -> bool:
+    return year % 256 == 0 or year % (50 if year >= _EARLY else 10) == 0
+
+
 def _is_count(before: str, lead: str, year: int, *, is_range: bool) -> bool:
     """Return whether a number is one of things by its size and the words before it."""
-    if year < _EARLY and (lead in _COUNTED or (is_range and year % 50 == 0)):
+    if lead != "circa" and year < _EARLY and (lead in _COUNTED or is_range) and _is_round(year):
         return True
     if lead == "of":
         return _QUANTITY.search(before) is not None
@@ -116,9 +120,9 @@ def _may_follow(word: str, before: str, lead: str, year: int) -> bool:
     if _is_function_word(word):
         return True
     lower = word.lower()
-    is_plain = lead not in _COUNTED and year >= _EARLY and year % 50 != 0 and lower not in _UNITS
+    is_plain = lead not in _COUNTED and not _is_round(year) and lower not in _UNITS
     if _CLAUSE.search(before) is None:
-        return is_plain and lower.endswith("ed")
+        return is_plain and lower.endswith(("ed", "ing"))
     if word[:1].isupper() and word[1:2].islower():
-        return lead not in _NO_BEGIN and (year >= _EARLY or year % 50 != 0)
+        return lead not in _NO_BEGIN and (year >= _EARLY or not _is_round(year))
     return is_plain
