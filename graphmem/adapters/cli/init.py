@@ -158,12 +158,16 @@ class _Wizard:
         if detect_injection is None:
             question = "Leave texts that look like prompt injections unextracted?"
             detect_injection = not self._asks or typer.confirm(question, default=True, err=True)
-        redact = redact or self._choose("Personal data", _PRIVACY, "off")
-        if redact == "all" and "GRAPHMEM_REDACT_KEY" not in os.environ:
+        values: dict[str, Any] = self._until_ok(
+            lambda: {"redact": redact or self._choose("Personal data", _PRIVACY, "off")},
+            _settings,
+            again=redact is None,
+        )
+        if values["redact"] == "all" and "GRAPHMEM_REDACT_KEY" not in os.environ:
             self._out.note(
                 "set GRAPHMEM_REDACT_KEY to a long random text, and keep it: names are replaced by its digests"
             )
-        values = {"redact": redact, "detect_injection": detect_injection}
+        values["detect_injection"] = detect_injection
 
         def answer() -> dict[str, Any]:
             days = retention_days or self._ask("Days to keep superseded facts (90, or none for ever)", "none")

@@ -78,13 +78,19 @@ def test_without_questions_the_defaults_are_checked_and_written(run: Run) -> Non
 
 
 def test_answers_are_asked_again_until_their_check_passes(run: Run) -> None:
-    answers = ["nosuch://x", "sqlite:///mine.db", "team/", "team/one", "none", "none", "y", "facts", "-3", "90"]
+    answers = ["nosuch://x", "sqlite:///mine.db", "team/", "team/one", "none", "none", "y", "fact", "facts", "-3", "90"]
     done = run("init", typed="\n".join(answers) + "\n")
     assert done.code == 0, done.err
-    assert done.err.count("another answer") == 3
+    assert done.err.count("another answer") == 4
     values = written()
     assert (values["store"], values["scope"], values["redact"]) == ("sqlite:///mine.db", "team/one", "facts")
     assert (values["detect_injection"], values["expired_edge_retention_days"]) == (True, 90.0)
+
+
+def test_an_option_that_fails_its_check_is_an_error_on_a_terminal_too(run: Run) -> None:
+    done = run("init", "--no-check", *LOCAL, "--store", "memory://", "--scope", "x", "--redact", "fact", typed="y\n")
+    assert done.code == 2
+    assert "redact" in done.err
 
 
 def test_without_a_terminal_it_names_the_option(run: Run) -> None:
