@@ -154,6 +154,7 @@ def _leave(session: Session, *, yes: bool) -> None:
     from graphmem.migrate.states import plain_url
     from graphmem.registry import open_backend
 
+    session.require_store()
     url = plain_url(session.settings.store)
     ask(f"Use {url} as it is? What only the other store has is lost, and it must not be used any more.", yes=yes)
     with closing(open_backend(session.settings.store, offered=store_options(session.settings))) as store:
@@ -193,6 +194,7 @@ def _migration(session: Session, target: str | None = None) -> Generator[Migrati
     from graphmem.migrate.service import Migration
     from graphmem.registry import open_backend
 
+    session.require_store()
     options = store_options(session.settings)
     migration = Migration.open(session.settings.store, target, lambda url: open_backend(url, offered=options))
     try:

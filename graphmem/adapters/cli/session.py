@@ -284,15 +284,20 @@ class Session:
         BackendUnavailable
             If it doesn't exist or can't be opened.
         """
-        from graphmem.errors import BackendUnavailable
         from graphmem.memory import GraphMemory
 
-        url = self.settings.store
-        if not make and (path := _file_of(url)) and not Path(path).exists():
+        if not make:
+            self.require_store()
+        url, settings = self.settings.store, self.settings.model_copy(update=overrides)
+        return GraphMemory.open(url, scope=self.scope, settings=settings, extractor=extractor, background=background)
+
+    def require_store(self) -> None:
+        """Raise `BackendUnavailable` if the store is a file that doesn't exist; opening it would create it."""
+        from graphmem.errors import BackendUnavailable
+
+        if (path := _file_of(self.settings.store)) and not Path(path).exists():
             hint = "create one with graphmem ingest or remember, try graphmem demo, or name another with --store URL"
             raise BackendUnavailable(f"there is no store at {path}: {hint}")
-        settings = self.settings.model_copy(update=overrides)
-        return GraphMemory.open(url, scope=self.scope, settings=settings, extractor=extractor, background=background)
 
     def command_line(self, *arguments: str) -> str:
         """Return a command with the store, scope and settings options of this one; passwords are masked."""

