@@ -264,14 +264,13 @@ def evaluate_facts(
     lines = read_key(key)
     if not conversation.is_file():
         raise InvalidInput(f"{conversation}: no such file")
-    with GraphMemory.open(
-        "memory://eval-facts", settings=session.settings, extractor=extractor, background=False
-    ) as memory:
+    with GraphMemory.open("memory://", settings=session.settings, extractor=extractor, background=False) as memory:
         memory.ingest(conversation)
         stats = memory.stats()
         found = memory.admin.evaluate_facts(lines)
     if unread := stats.pending_episodes + stats.failed_episodes:
-        session.out.note(f"not extracted: {unread:,} of {counted(stats.episodes, 'turn')}; {stats.errors[0].error}")
+        reason = stats.errors[0].error if stats.errors else "there is no extractor"
+        session.out.note(f"not extracted: {unread:,} of {counted(stats.episodes, 'turn')}; {reason}")
     if session.out.as_json:
         session.out.document(found)
         return

@@ -47,6 +47,12 @@ def test_eval_facts_as_json_is_one_document(talk: Shell) -> None:
     assert talk.run("eval-facts", *arguments).document["verdicts"]["right"] == 1
 
 
+def test_eval_facts_without_an_extractor_says_so(talk: Shell) -> None:
+    ran = talk.run("eval-facts", "turns.jsonl", "key.jsonl", "--extractor", "none", "--json")
+    assert (ran.code, ran.document["stored"]) == (0, 0)
+    assert f"not extracted: {len(TURNS)} of {len(TURNS)} turns; there is no extractor" in " ".join(ran.err.split())
+
+
 def test_eval_facts_tells_the_line_of_a_fault_in_the_key(talk: Shell) -> None:
     talk.write_lines("key.jsonl", KEY[0], {"subject": "Maya"})
     ran = talk.run("eval-facts", "turns.jsonl", "key.jsonl", "--extractor", "none")
