@@ -126,7 +126,11 @@ def remember(
     ] = None,
     extractor: ExtractorOption = None,
 ) -> None:
-    """Store one turn of a conversation."""
+    """Store one turn of a conversation.
+
+    Episodes of the scope that still wait are extracted before it, in their order, and the counts are those of all of
+    them. With --extractor none, the turn is only stored, and waits as well.
+    """
     if not text.strip():
         raise typer.BadParameter("TEXT is empty")
     said_at = None if at is None else moment("--at", at)
@@ -136,13 +140,12 @@ def remember(
         )
         report = memory.admin.backfill()
         if session.out.as_json:
-            session.out.document(
-                {"episode_id": receipt.episode_id, "entities": report.entities, "edges": report.edges}
-                | {"waiting": memory.stats().pending_episodes}
-            )
+            counts = {name: getattr(report, name) for name in ("extracted", "entities", "edges")}
+            waiting = memory.stats().pending_episodes
+            session.out.document({"episode_id": receipt.episode_id, **counts, "waiting": waiting})
             return
-        rows = [("episode", receipt.episode_id), ("new entities", report.entities), ("new facts", report.edges)]
-        session.out.pairs(rows)
+        rows = [("episode", receipt.episode_id), ("extracted", counted(report.extracted, "episode"))]
+        session.out.pairs([*rows, ("new entities", report.entities), ("new facts", report.edges)])
         _print_waiting(session, memory)
 
 

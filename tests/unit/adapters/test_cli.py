@@ -489,6 +489,17 @@ def test_one_turn_is_remembered_and_its_scope_is_listed(filled: Shell) -> None:
     ]
 
 
+def test_turns_that_wait_are_extracted_with_a_new_one_and_counted(shell: Shell) -> None:
+    turns = {"Maya works at Globex.": ["Maya", "works_at", "Globex"], "Tom lives in Rome.": ["Tom", "lives_in", "Rome"]}
+    shell.write_lines("recorded.jsonl", *({"text": text, "edges": [fact]} for text, fact in turns.items()))
+    waits, said = turns
+    shell.run("remember", waits, "--extractor", "none")
+
+    report = shell.run("remember", said, "--extractor", "recorded:recorded.jsonl", "--json").document
+
+    assert (report["extracted"], report["edges"], report["waiting"]) == (2, 2, 0)
+
+
 def test_a_turn_without_words_or_with_a_time_that_is_none_is_refused(shell: Shell) -> None:
     assert shell.run("remember", " ").code == 2
     assert "--at: 'yesterday' is not a time" in " ".join(shell.run("remember", "Hi", "--at", "yesterday").err.split())
