@@ -228,6 +228,8 @@ def browser(
     with session.open() as memory:
         explorer = memory.admin.explorer
         if explorer is None:
+            if session.out.as_json:
+                session.out.document(None)
             session.nothing("this store has no web interface that shows its graph; Neo4j has one (--store neo4j://…)")
             return
         files: list[str] = [] if out is None else _written(out, explorer.files(memory.scope))

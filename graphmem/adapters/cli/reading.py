@@ -363,11 +363,14 @@ def communities(
         found = memory.communities(query, level=level, as_of=at, limit=limit)
         if session.out.as_json:
             session.out.document([_shown(community) for community in found])
-            return
+        elif found:
+            _print(session, found)
         if not found:
-            hint = "run graphmem communities --refresh" if query is None else f"no community matches {query!r}"
-            session.nothing(f"no communities: {hint}" if query is None else hint)
-        _print(session, found)
+            if query is not None:
+                session.nothing(f"no community matches {query!r}")
+            elif level:
+                session.nothing(f"no communities on level {level}; leiden may find such: --refresh --algorithm leiden")
+            session.nothing("no communities: run graphmem communities --refresh")
 
 
 def _refresh(session: Session, memory: GraphMemory, algorithm: CommunityAlgorithm | None) -> None:
@@ -395,11 +398,11 @@ def _print(session: Session, found: list[FoundCommunity]) -> None:
 def _print_members(session: Session, community: FoundCommunity | None, wanted: str) -> None:
     from graphmem.adapters.cli.output import Column
 
+    if session.out.as_json:
+        session.out.document(None if community is None else _shown(community))
     if community is None:
         session.nothing(f"no community {wanted} in scope {session.scope}")
-    elif session.out.as_json:
-        session.out.document(_shown(community))
-    else:
+    elif not session.out.as_json:
         session.out.line(community.name, style="bold")
         session.out.line(community.summary)
         session.out.table([Column("name", 1), Column("type")], [[m.name, m.entity_type] for m in community.members])

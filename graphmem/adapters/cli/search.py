@@ -307,17 +307,17 @@ def why(
     from graphmem.errors import NotFound
 
     with session.open() as memory:
+        missing = "no recall was traced in this scope; graphmem recall QUESTION --trace stores a trace"
         try:
-            found = memory.admin.traces(limit=1) if trace is None else [memory.why(trace)]
+            found = next(iter(memory.admin.traces(limit=1)), None) if trace is None else memory.why(trace)
         except NotFound as error:
-            session.nothing(str(error))
-            return
-        if not found:
-            session.nothing("no recall was traced in this scope; graphmem recall QUESTION --trace stores a trace")
-        elif session.out.as_json:
-            session.out.document(found[0])
-        else:
-            _print_trace(session, found[0], limit)
+            found, missing = None, str(error)
+        if session.out.as_json:
+            session.out.document(found)
+        elif found is not None:
+            _print_trace(session, found, limit)
+        if found is None:
+            session.nothing(missing)
 
 
 def _print_trace(session: Session, trace: Trace, limit: int) -> None:

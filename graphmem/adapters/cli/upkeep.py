@@ -251,9 +251,10 @@ def dead_letters(
         found = memory.admin.dead_letters(limit=limit)
         if session.out.as_json:
             session.out.document(found)
-            return
         if not found:
             session.nothing(f"no failed episodes in scope {memory.scope}")
+        if session.out.as_json:
+            return
         columns = [Column("episode"), Column("attempts"), Column("last"), Column("error", ratio=1)]
         rows = [
             (f.episode_id, str(f.attempts), f"{f.failed_at:%Y-%m-%d %H:%M}" if f.failed_at else "", f.error)
@@ -330,9 +331,10 @@ def merges(
         found = memory.admin.merges(name, undone=undone, limit=limit)
         if session.out.as_json:
             session.out.document([_shown(one) for one in found])
-            return
         if not found:
             session.nothing("nothing was merged in this scope")
+        if session.out.as_json:
+            return
         columns = [
             Column("id"),
             Column("at"),
