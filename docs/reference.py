@@ -168,10 +168,10 @@ read never create a store: a missing store is an error. `remember`, `ingest`, `i
 
 ## Output
 
-On a terminal, commands print tables; in a pipe, aligned text without colors or boxes (as wide as `COLUMNS` says, else
-120 characters; longer text wraps). With `--json`, standard output has exactly one JSON document. Remarks, refused
-lines and errors go to standard error. Progress bars are shown on terminals only. Control characters in stored text are
-removed.
+On a terminal, commands print tables; in a pipe, aligned text without colors or boxes (as wide as `COLUMNS` says, from
+60 on, else 120 characters; longer text wraps). With `--json`, standard output has exactly one JSON document. Remarks,
+refused lines and errors go to standard error. Progress bars are shown on terminals only. Control characters in stored
+text are removed.
 
 ## Exit codes
 

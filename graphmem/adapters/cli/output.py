@@ -19,6 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 PIPE_WIDTH = 120
+_LEAST_WIDTH = 60  # below, columns of a table are cut off
 
 # controls and bidirectional overrides: stored text must not drive the terminal
 _CONTROL = re.compile("[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]")
@@ -32,6 +33,21 @@ class Column:
     ratio: int | None = None
     align: Literal["left", "right"] = "left"
     style: str = ""
+
+
+class _Console(Console):
+    def __init__(self, **options: Any) -> None:
+        environ = {name: value for name, value in os.environ.items() if name != "COLUMNS" or _width(value)}
+        super().__init__(highlight=False, markup=False, emoji=False, _environ=environ, **options)
+
+    def on_broken_pipe(self) -> None:
+        """Raise the error that is being handled again, for the command; rich would exit with 1."""
+        raise
+
+
+def _width(columns: str) -> int | None:
+    """Return the value of COLUMNS, or None for one that is no number or too small for a table."""
+    return int(columns) if columns.isdecimal() and int(columns) >= _LEAST_WIDTH else None
 
 
 class Output:
@@ -48,8 +64,8 @@ class Output:
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, TextIOWrapper):
                 stream.reconfigure(errors="backslashreplace")  # escape characters that the terminal can't encode
-        self.console = Console(highlight=False, markup=False, emoji=False)
-        self.errors = Console(highlight=False, markup=False, emoji=False, stderr=True)
+        self.console = _Console()
+        self.errors = _Console(stderr=True)
 
     @property
     def is_terminal(self) -> bool:
@@ -122,9 +138,8 @@ class Output:
         if self.is_terminal:
             self.console.print(table)
             return
-        width = int(os.environ.get("COLUMNS") or PIPE_WIDTH) if os.environ.get("COLUMNS", "0").isdigit() else PIPE_WIDTH
         drawn = StringIO()
-        Console(file=drawn, width=width, highlight=False, markup=False, emoji=False).print(table)
+        _Console(file=drawn, width=_width(os.environ.get("COLUMNS", "")) or PIPE_WIDTH).print(table)
         sys.stdout.writelines(f"{line.rstrip()}\n" for line in drawn.getvalue().splitlines())
 
 
