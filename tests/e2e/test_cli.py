@@ -207,3 +207,26 @@ def test_server_that_is_not_there_is_exit_code_3_and_its_password_is_not_shown(s
     assert (ran.code, ran.out) == (3, "")
     assert ran.err.splitlines()[-1].startswith("graphmem: bolt://localhost:1: no connection after 0.2 s")
     assert "hunter2" not in ran.err
+
+
+@pytest.mark.parametrize("command", [("facts", "Maya Chen"), ("diff", "2024", "2026"), ("context", "Maya Chen")])
+def test_a_reader_that_closed_the_pipe_is_no_failure(filled: Shell, command: tuple[str, ...]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "wb") as pipe:
+        done = subprocess.run(
+            [GRAPHMEM, *command], cwd=filled.folder, stdout=pipe, stderr=subprocess.PIPE, check=False, timeout=120
+        )
+
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no device that is always full")
+@pytest.mark.parametrize("command", [("stats",), ("stats", "--json"), ("diff", "2024", "2026"), ("export",)])
+def test_a_full_disk_is_an_error_of_one_line(filled: Shell, command: tuple[str, ...]) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [GRAPHMEM, *command], cwd=filled.folder, stdout=full, stderr=subprocess.PIPE, check=False, timeout=120
+        )
+
+    assert (done.returncode, done.stderr.decode()) == (1, "graphmem: No space left on device\n")

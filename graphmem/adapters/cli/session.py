@@ -383,9 +383,8 @@ def errors_reported(*, debug: bool) -> Generator[None]:
             warnings.showwarning = _show_warning
             yield
         sys.stdout.flush()
-    except BrokenPipeError:
-        # the reader closed the pipe; without the redirect, Python would report it again at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # the reader closed the pipe
+        _discard_output()
         raise typer.Exit(0) from None
     except KeyboardInterrupt:
         typer.echo("interrupted", err=True)
@@ -395,6 +394,26 @@ def errors_reported(*, debug: bool) -> Generator[None]:
             traceback.print_exc()
         typer.echo(f"graphmem: {' '.join(str(error).split())}", err=True)
         raise typer.Exit(_code_of(error)) from None
+    except OSError as error:  # such as a full disk
+        if debug:
+            traceback.print_exc()
+        name = f"{error.filename}: " if error.filename else ""
+        typer.echo(f"graphmem: {name}{reason_of(error)}", err=True)
+        try:
+            sys.stdout.flush()
+        except OSError:
+            _discard_output()
+        raise typer.Exit(FAILED) from None
+
+
+def reason_of(error: Exception) -> str:
+    """Return the reason of an error, without number and file name if it is one of the system."""
+    return error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+
+
+def _discard_output() -> None:
+    """Redirect standard output to nowhere; otherwise, Python would try it again at exit and report an error."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _show_warning(message: Warning | str, *_: object) -> None:
