@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
-from graphmem.adapters.cli.session import FAILED, Session, command, moment, one_of
+from graphmem.adapters.cli.session import FAILED, Session, command, moment, one_of, reason_of
 
 if TYPE_CHECKING:
     from graphmem.adapters.mcp.keys import Key, Rights
@@ -264,7 +264,9 @@ def worker(
     the memory with background=False.
     """
     if check:
-        raise typer.Exit(0 if health is not None and _is_ready(session, health) else FAILED)
+        if health is None:
+            raise typer.BadParameter("--check: add --health FILE, the file of the worker")
+        raise typer.Exit(0 if _is_ready(session, health) else FAILED)
     overrides = {} if concurrency is None else {"extraction_concurrency": concurrency}
     stopping = threading.Event()
 
@@ -424,11 +426,15 @@ def _is_ready(session: Session, health: Path) -> bool:
     try:
         state = json.loads(health.read_text("utf-8"))
         at = datetime.fromisoformat(state["at"])
+        ready = is_ready(state["state"], at)
         session.out.note(f"{state['state']}, {time.time() - at.timestamp():.0f} s ago")
-        return is_ready(state["state"], at)
-    except (OSError, ValueError, KeyError) as error:
-        session.out.note(f"{health}: {error}")
+    except OSError as error:
+        session.out.note(f"{health}: {reason_of(error)}")
         return False
+    except (ValueError, KeyError, TypeError):
+        session.out.note(f"{health}: has no state of a worker")
+        return False
+    return ready
 
 
 def metrics(

@@ -59,6 +59,23 @@ def test_tells_liveness_and_readiness(state: str, age: int, alive: int, ready: i
         assert _get(port, "/other")[0] == 404
 
 
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"state": "idle", "at": 5}', '{"state": "idle", "at": "2026-01-05"}']
+)
+def test_a_file_that_has_no_state_is_not_ready(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str) -> None:
+    file = tmp_path / "health.json"
+    file.write_text(text)
+    with pytest.raises(SystemExit) as checked:
+        main(["worker", "--check", "--health", str(file)])
+    assert (checked.value.code, "has no state of a worker" in " ".join(capsys.readouterr().err.split())) == (1, True)
+
+
+def test_a_check_needs_a_health_file(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as checked:
+        main(["worker", "--check"])
+    assert (checked.value.code, "--health FILE" in capsys.readouterr().err) == (2, True)
+
+
 def test_a_silent_client_delays_neither_others_nor_the_end():
     with serving(Health(), "127.0.0.1", 0) as port:
         silent = socket.create_connection(("127.0.0.1", port))
