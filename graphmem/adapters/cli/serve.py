@@ -13,7 +13,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Generator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -450,16 +450,14 @@ def metrics(
     """
     from http.client import HTTPConnection, HTTPException
 
-    connection = HTTPConnection(health_host, health_port, timeout=_SECONDS)
     try:
-        connection.request("GET", "/metrics")
-        reply = connection.getresponse()
-        status, text = reply.status, reply.read().decode(errors="replace")
-    except (OSError, HTTPException) as error:
-        session.out.note(f"no worker answers at {health_host}:{health_port}: {error}")
+        with closing(HTTPConnection(health_host, health_port, timeout=_SECONDS)) as connection:
+            connection.request("GET", "/metrics")
+            reply = connection.getresponse()
+            status, text = reply.status, reply.read().decode(errors="replace")
+    except (OSError, HTTPException, UnicodeError) as error:  # the last one for a name that can't be one of a host
+        session.out.note(f"no worker answers at {health_host}:{health_port}: {reason_of(error)}")
         raise typer.Exit(FAILED) from None
-    finally:
-        connection.close()
     if status != 200:
         session.out.note(f"{health_host}:{health_port} answers {status}: {text.strip()[:200]}")
         raise typer.Exit(FAILED)

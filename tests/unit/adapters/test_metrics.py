@@ -110,3 +110,9 @@ def test_without_the_package_the_endpoint_and_the_command_say_what_to_install(sh
     ran = shell.run("metrics", "--health-port", str(port))
     assert (ran.code, ran.out) == (1, "")
     assert f"no worker answers at 127.0.0.1:{port}" in ran.err
+
+
+@pytest.mark.parametrize("host", ["bad host", "a" * 70 + ".example"])
+def test_a_name_that_is_none_of_a_host_is_one_line(shell: Shell, host: str) -> None:
+    ran = shell.run("metrics", "--health-host", host)
+    assert (ran.code, f"no worker answers at {host}:8700" in " ".join(ran.err.split())) == (1, True)
