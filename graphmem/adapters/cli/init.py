@@ -173,7 +173,7 @@ class _Wizard:
             days = retention_days or self._ask("Days to keep superseded facts (90, or none for ever)", "none")
             return {
                 **values,
-                "expired_edge_retention_days": float(days) if days.replace(".", "", 1).isdigit() else days,
+                "expired_edge_retention_days": float(days) if days.replace(".", "", 1).isdecimal() else days,
             }
 
         return self._until_ok(answer, _settings, again=retention_days is None)

@@ -106,6 +106,7 @@ def test_without_a_terminal_it_names_the_option(run: Run) -> None:
         (("--scope", "team/"), 2, "Scope"),
         (("--redact", "some"), 2, "redact"),
         (("--retention-days", "-1"), 2, "expired_edge_retention_days"),
+        (("--retention-days", "²"), 2, "expired_edge_retention_days"),
         (("--extractor", "nosuch"), 2, "nosuch"),
         (("--store", "neo4j://me:secret@localhost:1"), 2, "GRAPHMEM_STORE_PASSWORD"),
         (("--config", "missing/graphmem.toml"), 2, "folder"),
