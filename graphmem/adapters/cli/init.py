@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from graphmem.adapters.cli.session import FAILED, ForceOption, Session, command
+from graphmem.adapters.cli.session import FAILED, ForceOption, Session, Shared, command
 
 if TYPE_CHECKING:
     from graphmem.settings import Settings
@@ -93,8 +93,14 @@ def init(
     if session.out.as_json:
         session.out.document({"file": str(file), "settings": values})
     session.out.note(f"wrote {file}; next:")
-    session.out.command("graphmem doctor")
-    session.out.command("graphmem ingest chat.jsonl    # or: graphmem remember, or from graphmem import GraphMemory")
+    in_file = Session(Shared(config=session.shared.config))  # the store and the scope are in the file
+    begin = in_file.command_line("ingest", "chat.jsonl")
+    steps = [
+        in_file.command_line("doctor"),
+        f"{begin}    # or: graphmem remember, or from graphmem import GraphMemory",
+    ]
+    for step in steps if check else reversed(steps):  # without a check there is no store that doctor could open
+        session.out.command(step)
 
 
 class _Wizard:
@@ -109,9 +115,12 @@ class _Wizard:
         """Return URL and user name of a store that can be opened."""
 
         def answer() -> dict[str, Any]:
-            chosen = url or self._ask("Store: an SQLite file, or neo4j://HOST:7687", "sqlite:///graphmem.db")
+            known = os.environ.get("GRAPHMEM_STORE") or "sqlite:///graphmem.db"
+            chosen = url or self._ask("Store: an SQLite file, or neo4j://HOST:7687", known)
             values: dict[str, Any] = {"store": chosen}
             if not chosen.startswith(_SERVERS):
+                if username is not None:
+                    self._out.note("--username is ignored: only a server has users")
                 return values
             values["store_username"] = username or self._ask("User name", "neo4j")
             if self._asks and "GRAPHMEM_STORE_PASSWORD" not in os.environ:
@@ -127,7 +136,9 @@ class _Wizard:
         from graphmem.models import Scope
 
         return self._until_ok(
-            lambda: scope or self._ask("Scope: domain or domain/project", "default"),
+            lambda: (
+                scope or self._ask("Scope: domain or domain/project", os.environ.get("GRAPHMEM_SCOPE") or "default")
+            ),
             Scope.from_text,
             again=scope is None,
         )

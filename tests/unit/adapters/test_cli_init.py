@@ -77,6 +77,31 @@ def test_without_questions_the_defaults_are_checked_and_written(run: Run) -> Non
     assert Settings.load().extractor == "none"
 
 
+def test_variables_are_the_defaults_of_store_and_scope(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRAPHMEM_STORE", "sqlite:///mine.db")
+    monkeypatch.setenv("GRAPHMEM_SCOPE", "team/one")
+    assert run("init", "--yes", "--no-check", *LOCAL).code == 0
+    assert (written()["store"], written()["scope"]) == ("sqlite:///mine.db", "team/one")
+
+
+def test_the_commands_at_the_end_read_the_file_that_was_written(run: Run) -> None:
+    done = run("init", "--yes", *LOCAL, "--config", "mine.toml", "--store", "sqlite:///mine.db")
+    doctor, ingest = (line.strip() for line in done.err.splitlines()[-2:])
+    assert doctor == "graphmem doctor --config mine.toml"
+    assert ingest.startswith("graphmem ingest chat.jsonl --config mine.toml ")
+    assert run(*doctor.split()[1:], "--json").code != 3
+
+
+def test_without_a_check_there_is_no_store_to_examine_first(run: Run) -> None:
+    steps = run("init", "--yes", "--no-check", *LOCAL).err.splitlines()[-2:]
+    assert [step.split()[1] for step in steps] == ["ingest", "doctor"]
+
+
+def test_a_user_name_for_a_file_is_told_to_be_ignored(run: Run) -> None:
+    done = run("init", "--yes", "--no-check", *LOCAL, "--username", "bob")
+    assert ("store_username" in written(), "--username is ignored" in done.err) == (False, True)
+
+
 def test_answers_are_asked_again_until_their_check_passes(run: Run) -> None:
     answers = ["nosuch://x", "sqlite:///mine.db", "team/", "team/one", "none", "none", "y", "fact", "facts", "-3", "90"]
     done = run("init", typed="\n".join(answers) + "\n")
