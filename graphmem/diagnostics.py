@@ -13,7 +13,7 @@ from graphmem.ingest.failures import Failure
 from graphmem.ingest.queue import ExtractionQueue
 from graphmem.migrate.states import JOB, SHADOW
 from graphmem.models import Episode, EpisodeQuery, Scope, utc_now
-from graphmem.protocols import Extractor, GraphBackend, VectorIndex
+from graphmem.protocols import Extractor, GraphBackend, VectorIndex, problem_of
 from graphmem.results import Check, QueueError, QueueState, Stats, UpkeepState
 from graphmem.settings import Settings
 from graphmem.upkeep.eviction import DELETED
@@ -125,8 +125,9 @@ class Diagnostics:
     def doctor(self, scope: Scope) -> list[Check]:
         """Check the store, the extractor and the queue of a scope."""
         checks = [Check(name=name, ok=ok, detail=detail) for name, ok, detail in self._backend.diagnose()]
-        detail = _NO_EXTRACTOR if self._extractor is None else self._extractor.name
-        checks.append(Check(name="extractor", ok=self._extractor is not None, detail=detail))
+        problem = _NO_EXTRACTOR if self._extractor is None else problem_of(self._extractor)
+        name = "" if self._extractor is None else self._extractor.name
+        checks.append(Check(name="extractor", ok=problem is None, detail=problem or name))
         checks += [Check(name=name, ok=True, detail=detail) for name, detail in self._features()]
         stats = self.stats(scope)
         detail = f"{stats.pending_episodes} waiting, {stats.failed_episodes} failed"

@@ -46,6 +46,7 @@ from graphmem.protocols.extraction import (
     KnownName,
     Redactor,
     concurrency_of,
+    problem_of,
     reads_known,
     turns_per_call_of,
 )
@@ -100,6 +101,7 @@ __all__ = [
     "has_expired",
     "in_background",
     "pages",
+    "problem_of",
     "question_words",
     "reads_known",
     "require_no_cursor",

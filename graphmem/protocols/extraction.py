@@ -159,7 +159,8 @@ class Extractor(Protocol):
 
     An extractor with an optional property `concurrency` (int) above 1 is called from that many threads concurrently,
     with one episode per call, or with up to `turns_per_call` (int) successive turns of a session. One with a true
-    `reads_known` (bool) gets what is known in each request. `ExtractorUnavailable` and `ExtractorMisconfigured`,
+    `reads_known` (bool) gets what is known in each request. One with a method `find_problem` says by it, without a call
+    of a model, why it can't extract: a text, or None. `ExtractorUnavailable` and `ExtractorMisconfigured`,
     returned or raised, mean that the episode isn't the cause.
     """
 
@@ -202,6 +203,11 @@ def reads_known(extractor: Extractor) -> bool:
     return bool(getattr(extractor, "reads_known", False))
 
 
+def problem_of(extractor: Extractor) -> str | None:
+    """Return why an extractor can't extract, or None; only those with a method `find_problem` know."""
+    return getattr(extractor, "find_problem", lambda: None)()
+
+
 class ExtractorWrapper(Extractor):
     """Base of extractors that call another one, with its name, sizes and abilities; define `extract`.
 
@@ -238,3 +244,7 @@ class ExtractorWrapper(Extractor):
     def reads_known(self) -> bool:
         """Whether the wrapped extractor uses what is known."""
         return reads_known(self._extractor)
+
+    def find_problem(self) -> str | None:
+        """Return why the wrapped extractor can't extract, or None."""
+        return problem_of(self._extractor)

@@ -142,15 +142,21 @@ class LLMExtractor:
         """True: the prompt shows what is known."""
         return True
 
+    def find_problem(self) -> str | None:
+        """Return why the model can't be created, or None; it isn't called."""
+        try:
+            self._model.model()
+        except Exception as error:  # noqa: BLE001  (constructors of providers raise any exception)
+            return f"model {self._name[4:]!r} can't be created: {reason_for(error)}"
+        return None
+
     def extract(self, requests: Sequence[ExtractionRequest]) -> list[Extraction | Exception]:
         """Return the extraction of each episode, or its error in place of it."""
         if not requests:
             return []
-        try:
-            model = self._model.model()
-        except Exception as error:  # noqa: BLE001  (constructors of providers raise any exception)
-            reason = f"model {self._name[4:]!r} can't be created: {reason_for(error)}"
-            return [ExtractorMisconfigured(reason) for _ in requests]
+        if (problem := self.find_problem()) is not None:
+            return [ExtractorMisconfigured(problem) for _ in requests]
+        model = self._model.model()
         spoken = [_says_something(request) for request in requests]
         groups = [group for group in _groups(requests, self._turns_per_call) if any(spoken[i] for i in group)]
         found = self._outcomes(requests, groups)

@@ -231,3 +231,12 @@ def test_doctor_says_what_to_do_about_what_is_off(
     done = run("doctor", "--store", "memory://", "--json")
     [detail] = [each["detail"] for each in json.loads(done.out)["checks"] if each["name"] == check]
     assert remedy in detail
+
+
+def test_doctor_finds_a_model_that_cannot_be_created(run: Run) -> None:
+    pytest.importorskip("langchain", reason="needs graphmem[langchain]")
+    Path("graphmem.toml").write_text('embeddings = "none"\nextractor = "llm:nosuch:model"\n')
+    done = run("doctor", "--store", "memory://", "--json")
+    [check] = [each for each in json.loads(done.out)["checks"] if each["name"] == "extractor"]
+    assert (done.code, check["ok"]) == (1, False)
+    assert "model 'nosuch:model' can't be created" in check["detail"]
