@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -72,6 +73,24 @@ def test_a_kept_demo_is_a_store_to_look_around_in_and_is_not_filled_twice(tmp_pa
     assert "nothing was stored twice" in again.stdout
     assert facts.returncode == 0
     assert "Orchard Energy" in facts.stdout
+
+
+@pytest.mark.full
+@needs_spacy
+def test_a_demo_in_a_store_of_ones_own_is_in_the_scope_that_was_named(tmp_path: Path) -> None:
+    ran = run(tmp_path, "demo", "--store", "sqlite:///mine.db", "--scope", "my tour")
+    options = ("--store", "sqlite:///mine.db", "--scope", "my tour")
+
+    assert f"graphmem facts Mara {shlex.join(options)}" in ran.stdout
+    assert "Orchard Energy" in run(tmp_path, "facts", "Mara", *options).stdout
+
+
+@pytest.mark.full
+@needs_spacy
+def test_a_demo_in_memory_is_not_said_to_be_kept(tmp_path: Path) -> None:
+    ran = run(tmp_path, "demo", "--store", "memory://tour", "--keep")
+
+    assert (ran.returncode, "This store is kept" in ran.stdout) == (0, False)
 
 
 @pytest.mark.full

@@ -265,16 +265,20 @@ def _written(folder: Path, files: Mapping[str, bytes]) -> list[str]:
 def demo(
     session: Session,
     keep: Annotated[
-        bool, typer.Option("--keep", help="Keep the store: graphmem-demo.db, or the one of --store.")
+        bool, typer.Option("--keep", help="Keep the store, graphmem-demo.db. One of --store is kept anyway.")
     ] = False,
 ) -> None:
-    """Run a tour of graphmem with a sample conversation."""
-    from graphmem.adapters.demo import run_demo
+    """Run a tour of graphmem with a sample conversation.
+
+    It is stored in the scope demo, or that of --scope.
+    """
+    from graphmem.adapters.demo import SCOPE, run_demo
 
     if session.shared.json:
         typer.echo("graphmem: demo doesn't support --json", err=True)
         raise typer.Exit(USAGE)
-    run_demo(session.out, store=session.shared.store, keep=keep, settings=session.settings)
+    given = session.shared
+    run_demo(session.out, store=given.store, scope=given.scope or SCOPE, keep=keep, settings=session.settings)
 
 
 for part in (init, ingest, reading, search, upkeep, migrate, serve):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import tempfile
 import textwrap
 import time
@@ -54,7 +55,7 @@ EARLIER = Question("Where does Mara work?", "Brightwater Labs (until January 202
 HISTORY_OF, HISTORY_RELATION = "Mara", "works_at"
 
 
-def run_demo(out: Output, *, store: str | None, keep: bool, settings: Settings) -> None:
+def run_demo(out: Output, *, store: str | None, scope: str, keep: bool, settings: Settings) -> None:
     """Ingest the sample conversation and print the results.
 
     Parameters
@@ -63,8 +64,10 @@ def run_demo(out: Output, *, store: str | None, keep: bool, settings: Settings) 
         Output to print to.
     store
         URL of the store to use; None creates one that is removed at the end.
+    scope
+        Scope of the conversation.
     keep
-        Create the store in the working directory and keep it.
+        Create the store in the working directory and keep it, if none is given.
     settings
         The settings; the extractor is always spaCy, and no LLM is called.
 
@@ -75,7 +78,7 @@ def run_demo(out: Output, *, store: str | None, keep: bool, settings: Settings) 
     """
     with _store_url(store, keep=keep) as url:
         local = settings.model_copy(update={"extractor": "spacy", "llm": None, "contradiction_check": False})
-        memory = GraphMemory.open(url, scope=SCOPE, settings=local, background=False)
+        memory = GraphMemory.open(url, scope=scope, settings=local, background=False)
         with memory:
             tour = _Tour(out, memory, location=_location(url))
             tour.ingest()
@@ -84,8 +87,9 @@ def run_demo(out: Output, *, store: str | None, keep: bool, settings: Settings) 
             tour.ask_earlier(EARLIER)
             tour.show_context()
             explorer = memory.admin.explorer
-        is_kept = keep or (store is not None and not store.startswith("memory:"))
-        tour.show_next_steps(url if is_kept else None, explorer.name if explorer is not None else None)
+        is_kept = (keep or store is not None) and not url.startswith("memory:")
+        options = shlex.join(["--store", masked(url), "--scope", scope]) if is_kept else None
+        tour.show_next_steps(options, explorer.name if explorer is not None else None)
 
 
 def _location(url: str) -> str:
@@ -215,10 +219,10 @@ class _Tour:
         if kept is not None:
             self._out.line()
             self._say("This store is kept. To explore it, for example:")
-            self._code(f"graphmem facts Mara --store {masked(kept)} --scope {SCOPE}")
+            self._code(f"graphmem facts Mara {kept}")
             if explorer is not None:
                 self._say(f"To view the graph in {explorer}, with saved queries and colors to import:")
-                self._code(f"graphmem browser --out browser --store {masked(kept)} --scope {SCOPE}")
+                self._code(f"graphmem browser --out browser {kept}")
 
     def _ask(self, question: Question) -> bool:
         found = self._memory.recall(question.text, limit=_FACTS_ASKED, as_of=question.as_of).facts
