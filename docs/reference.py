@@ -164,7 +164,8 @@ _CLI = """# Command line
 installs shell completion. `graphmem demo` shows most of the commands at work on a bundled conversation.
 
 A DATE is `2026`, `2026-01`, `2026-01-31` (its start, in UTC) or an ISO 8601 time with an offset. Commands that only
-read never create a store: a missing store is an error. `remember`, `ingest`, `import` and `demo` create one.
+read never create a store: a missing store is an error. `init`, `remember`, `ingest`, `import`, `demo`, `mcp` and
+`worker` create one.
 
 ## Output
 

@@ -87,6 +87,7 @@ def mcp(
     chosen = one_of("--profile", profile, profiles)
     file = None if keys is None else KeyFile(keys)
     access = Access(scopes=(session.scope,), rights=_rights(rights), user=user, agent=agent)
+    session.note_new_store()
     with GraphMemory.open(session.settings.store, scope=session.scope, settings=session.settings) as memory:
         server = MemoryServer(memory, profile=chosen, access=access, keys=file)
         with loading(memory):
@@ -293,6 +294,7 @@ def worker(
         if file is not None:
             stack.callback(file.remove)
             file.write({"state": "starting", "at": datetime.now(UTC).isoformat()})
+        session.note_new_store()
         memory = session.open(extractor=extractor, make=True, background=True, **overrides)
         stack.callback(memory.close, grace)
         if health_port is not None:

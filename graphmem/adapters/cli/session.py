@@ -291,11 +291,17 @@ class Session:
         url, settings = self.settings.store, self.settings.model_copy(update=overrides)
         return GraphMemory.open(url, scope=self.scope, settings=settings, extractor=extractor, background=background)
 
+    @property
+    def missing_file(self) -> str | None:
+        """The file of the store if it doesn't exist, so that opening the store would create it."""
+        match = re.fullmatch(r"sqlite:///([^?]+).*", self.settings.store)
+        return match[1] if match and match[1] != ":memory:" and not Path(match[1]).exists() else None
+
     def require_store(self) -> None:
-        """Raise `BackendUnavailable` if the store is a file that doesn't exist; opening it would create it."""
+        """Raise `BackendUnavailable` if the store is a file that doesn't exist."""
         from graphmem.errors import BackendUnavailable
 
-        if (path := _file_of(self.settings.store)) and not Path(path).exists():
+        if (path := self.missing_file) is not None:
             hint = "create one with graphmem ingest or remember, try graphmem demo, or name another with --store URL"
             raise BackendUnavailable(f"there is no store at {path}: {hint}")
 
@@ -308,6 +314,11 @@ class Session:
         options = [word for name, value in given if value is not None for word in (name, value)]
         return shlex.join(["graphmem", *arguments, *options])
 
+    def note_new_store(self) -> None:
+        """Print that a server creates its store, which a typing error in its configuration may be the reason for."""
+        if (path := self.missing_file) is not None:
+            self.out.note(f"there is no store at {path} yet; it is created")
+
     def note_unknown_asker(self) -> None:
         """Print that a question in the first person has no known asker."""
         self.out.note("it isn't known who asks, so others' words don't answer this; name a speaker with --asked-by")
@@ -316,11 +327,6 @@ class Session:
         """Print a message and exit with the code for nothing found."""
         self.out.note(message)
         raise typer.Exit(NOTHING_FOUND)
-
-
-def _file_of(url: str) -> str | None:
-    match = re.fullmatch(r"sqlite:///([^?]+).*", url)
-    return match[1] if match and match[1] != ":memory:" else None
 
 
 def command(

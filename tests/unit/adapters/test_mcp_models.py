@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import cast
 
 import pytest
@@ -55,6 +56,22 @@ def test_the_server_serves_while_models_are_loaded(monkeypatch: pytest.MonkeyPat
         main(["mcp", "--store", "memory://"])
     assert not ended.value.code
     assert served.is_set()
+
+
+def test_a_store_that_the_server_creates_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def serve(_: MemoryServer) -> None: ...
+
+    monkeypatch.setattr(MemoryServer, "run_stdio_async", serve)
+    told: list[bool] = []
+    for _ in range(2):
+        with pytest.raises(SystemExit):
+            main(["mcp", "--store", f"sqlite:///{tmp_path}/new.db"])
+        out, err = capsys.readouterr()
+        assert out == ""
+        told.append("new.db yet; it is created" in " ".join(err.split()))
+    assert told == [True, False]
 
 
 def test_a_model_that_fails_is_tried_once_and_ends_nothing(caplog: pytest.LogCaptureFixture) -> None:
