@@ -172,11 +172,13 @@ def add(
     scopes = (session.scope, *(to_scopes(also_read) if also_read else ()))
     access = Access(scopes=scopes, rights=_rights(rights), user=user, agent=agent)
     until = None if expires is None else moment("--expires", expires)
+    if until is not None and until <= datetime.now(UTC):
+        raise typer.BadParameter(f"--expires: {expires} is past; the key would be refused at once")
     key, token = KeyFile(keys).add(name, access, expires_at=until)
     if session.out.as_json:
         session.out.document({**_shown(key), "token": token})
         return
-    session.out.note(f"key {key.name} for {', '.join(map(str, scopes))} with the right {rights}; its token:")
+    session.out.note(f"key {key.name}: {rights} in {', '.join(map(str, scopes))}; its token:")
     session.out.line(token)
 
 

@@ -576,3 +576,9 @@ def test_keys_are_added_listed_and_revoked(shell: Shell) -> None:
     assert shell.run("keys", "revoke", "laptop").code == 0
     assert shell.run("keys", "revoke", "laptop").code == 4
     assert shell.run("keys", "list", "--json").document[0]["state"] == "revoked"
+
+
+def test_a_key_that_has_expired_already_is_not_added(shell: Shell) -> None:
+    ran = shell.run("keys", "add", "laptop", "--expires", "2020")
+    assert (ran.code, "--expires: 2020 is past" in " ".join(ran.err.split())) == (2, True)
+    assert list(shell.folder.iterdir()) == []
