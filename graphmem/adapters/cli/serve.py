@@ -378,7 +378,10 @@ def serving(health: Health, host: str, port: int, metrics: Callable[[], bytes] |
             self.send_header("Content-Type", _TEXT_FORMAT if path == "/metrics" else "application/json")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
-            self.wfile.write(body)
+            if self.command != "HEAD":
+                self.wfile.write(body)
+
+        do_HEAD = do_GET  # noqa: N815  (name given by the base class)
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002  (name given by the base class)
             """Write no line per request."""

@@ -59,6 +59,17 @@ def test_tells_liveness_and_readiness(state: str, age: int, alive: int, ready: i
         assert _get(port, "/other")[0] == 404
 
 
+def test_head_is_answered_like_get_without_a_body() -> None:
+    with serving(Health(), "127.0.0.1", 0) as port:
+        answers: list[tuple[int, str | None, int]] = []
+        for method in ("HEAD", "GET"):
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+            connection.request(method, "/health")
+            reply = connection.getresponse()
+            answers.append((reply.status, reply.headers["Content-Length"], len(reply.read())))
+    assert answers == [(200, "21", 0), (200, "21", 21)]
+
+
 @pytest.mark.parametrize(
     "text", ["", "[]", "{}", '{"state": "idle", "at": 5}', '{"state": "idle", "at": "2026-01-05"}']
 )
