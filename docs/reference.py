@@ -170,9 +170,9 @@ read never create a store: a missing store is an error. `init`, `remember`, `ing
 ## Output
 
 On a terminal, commands print tables; in a pipe, aligned text without colors or boxes (as wide as `COLUMNS` says, from
-60 on, else 120 characters; longer text wraps). With `--json`, standard output has exactly one JSON document. Remarks,
-refused lines and errors go to standard error. Progress bars are shown on terminals only. Control characters in stored
-text are removed.
+60 on, else 120 characters; longer text wraps). With `--json`, standard output has exactly one JSON document; a command
+that fails with 2 or 3 prints none, except for `doctor` with 3. Remarks, refused lines and errors go to standard error.
+Progress bars are shown on terminals only. Control characters in stored text are removed.
 
 ## Exit codes
 

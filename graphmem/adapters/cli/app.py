@@ -152,11 +152,22 @@ def doctor(
     ] = False,
 ) -> None:
     """Check store, extractor and queue, say what to do about what is off, and explain the settings."""
-    checks = _checks(session)
+    from graphmem.errors import BackendUnavailable, UnknownBackend
+    from graphmem.results import Check
+
+    unavailable = None
+    try:
+        checks = _checks(session)
+    except (BackendUnavailable, UnknownBackend) as error:
+        if not session.out.as_json:
+            raise
+        checks, unavailable = [Check(name="store", ok=False, detail=str(error))], error
     asked = [name for name, origin in session.origins.items() if settings or origin != "default" or name in _IMPORTANT]
     if session.out.as_json:
         document = {"ok": all(check.ok for check in checks), "checks": checks, "settings": _explained(session, asked)}
         session.out.document(document)
+        if unavailable is not None:
+            raise unavailable
     else:
         session.out.pairs((f"{'ok ' if check.ok else 'BAD'}  {check.name}", check.detail) for check in checks)
         session.out.line()

@@ -240,3 +240,11 @@ def test_doctor_finds_a_model_that_cannot_be_created(run: Run) -> None:
     [check] = [each for each in json.loads(done.out)["checks"] if each["name"] == "extractor"]
     assert (done.code, check["ok"]) == (1, False)
     assert "model 'nosuch:model' can't be created" in check["detail"]
+
+
+@pytest.mark.parametrize("store", ["sqlite:///missing.db", "nosuch://host"])
+def test_doctor_prints_a_document_for_a_store_that_can_t_be_opened(run: Run, store: str) -> None:
+    done = run("doctor", "--store", store, "--json")
+    document = json.loads(done.out)
+    assert (done.code, document["ok"], [check["name"] for check in document["checks"]]) == (3, False, ["store"])
+    assert document["checks"][0]["detail"] in done.err
