@@ -68,17 +68,18 @@ _with_shared_options()
 @app.command("help", short_help="Print the help of the program or of a command.")
 def _help(  # pyright: ignore[reportUnusedFunction]
     context: typer.Context,
-    name: Annotated[str | None, typer.Argument(metavar="COMMAND", help="The command.")] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="COMMAND", help="The command, in one or two words.")
+    ] = None,
 ) -> None:
     """Print the help of the program or of a command."""
     program: Any = context.find_root()
-    if name is None:
-        typer.echo(program.get_help())
-        return
-    found = program.command.get_command(program, name)
-    if found is None:
-        raise typer.BadParameter(f"there is no command {name!r}; graphmem help lists all commands")
-    typer.echo(found.get_help(typer.Context(found, parent=program, info_name=name)))
+    for name in names or ():
+        found = program.command.get_command(program, name) if hasattr(program.command, "get_command") else None
+        if found is None:
+            raise typer.BadParameter(f"there is no command {' '.join(names or ())!r}; graphmem help lists all commands")
+        program = typer.Context(found, parent=program, info_name=name)
+    typer.echo(program.get_help())
 
 
 # Commands about the program itself ---------------------------------------------------------------

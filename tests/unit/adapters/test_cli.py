@@ -407,7 +407,9 @@ def test_help_tells_of_each_command_in_full(shell: Shell) -> None:
 def test_help_of_a_command_is_also_a_command(shell: Shell) -> None:
     assert shell.run("help", "recall").out == shell.run("recall", "--help").out
     assert "Commands:" in shell.run("help").out
+    assert shell.run("help", "keys", "add").out == shell.run("keys", "add", "--help").out
     assert shell.run("help", "recal").code == 2
+    assert shell.run("help", "recall", "add").code == 2
 
 
 def test_version_has_a_short_option(shell: Shell) -> None:
