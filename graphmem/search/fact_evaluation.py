@@ -132,7 +132,7 @@ def read_key(paths: Iterable[str | Path]) -> list[KeyLine]:
         try:
             text = Path(path).read_text("utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise InvalidInput(f"{path}: {error}") from error
+            raise InvalidInput(f"{path}: {getattr(error, 'strerror', None) or error}") from error
         for number, line in enumerate(text.split("\n"), 1):
             if line.strip():
                 try:

@@ -24,6 +24,7 @@ from graphmem.adapters.cli.session import (
     ask,
     command,
     point_in_time,
+    reason_of,
     strategy,
 )
 from graphmem.text import counted
@@ -189,7 +190,7 @@ def _read(name: str) -> Iterator[Question]:
     try:
         text = sys.stdin.read() if name == "-" else Path(name).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"{name}: {error}") from error
+        raise InvalidInput(f"{name}: {reason_of(error)}") from error
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue

@@ -82,12 +82,12 @@ def moment(option: str, text: str) -> datetime:
     from graphmem.errors import InvalidInput
     from graphmem.ingest.records import read_time
 
-    if re.fullmatch(r"\d{4}(-\d\d)?", text):
-        text = f"{text}-01-01"[:10]
+    whole = f"{text}-01-01"[:10] if re.fullmatch(r"\d{4}(-\d\d)?", text) else text
     try:
-        return read_time(option, text, None)
+        return read_time(option, whole, None)
     except InvalidInput as error:
-        raise typer.BadParameter(str(error).replace(", or pass --timezone Europe/Berlin", "")) from None
+        reason = str(error).replace(repr(whole), repr(text)).replace(", or pass --timezone Europe/Berlin", "")
+        raise typer.BadParameter(reason) from None
 
 
 def point_in_time(as_of: str | None, known: str | None) -> AsOf | None:

@@ -61,6 +61,8 @@ def forget(
     named = [f"{kind} {what!r}" for kind, what in kinds if what is not None]
     if len(named) != 1:
         raise typer.BadParameter("name exactly one of: an entity, --episode ID, --session ID, --speaker NAME")
+    if with_episodes and name is None:
+        raise typer.BadParameter("--with-episodes is for an entity: the others are episodes themselves")
     with session.open() as memory:
         all_of = " and the episodes that it said or that name it" if with_episodes else ""
         if not dry_run:

@@ -504,7 +504,8 @@ def test_turns_that_wait_are_extracted_with_a_new_one_and_counted(shell: Shell) 
 
 def test_a_turn_without_words_or_with_a_time_that_is_none_is_refused(shell: Shell) -> None:
     assert shell.run("remember", " ").code == 2
-    assert "--at: 'yesterday' is not a time" in " ".join(shell.run("remember", "Hi", "--at", "yesterday").err.split())
+    for time in ("yesterday", "2026-13"):
+        assert f"--at: '{time}' is not a time" in " ".join(shell.run("remember", "Hi", "--at", time).err.split())
 
 
 def test_a_store_without_scopes_has_nothing_to_list(shell: Shell) -> None:
@@ -584,3 +585,13 @@ def test_a_key_that_has_expired_already_is_not_added(shell: Shell) -> None:
     ran = shell.run("keys", "add", "laptop", "--expires", "2020")
     assert (ran.code, "--expires: 2020 is past" in " ".join(ran.err.split())) == (2, True)
     assert list(shell.folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", [("eval", "none.jsonl"), ("eval-facts", "none.txt", "none.jsonl")])
+def test_a_file_that_is_missing_is_named_once(filled: Shell, command: tuple[str, ...]) -> None:
+    assert filled.run(*command).err == "graphmem: none.jsonl: No such file or directory\n"
+
+
+def test_only_an_entity_is_forgotten_with_episodes(filled: Shell) -> None:
+    ran = filled.run("forget", "--speaker", "Maya", "--with-episodes", "--yes")
+    assert (ran.code, "--with-episodes is for an entity" in " ".join(ran.err.split())) == (2, True)
