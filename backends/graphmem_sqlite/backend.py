@@ -138,7 +138,7 @@ class SQLiteBackend(
                 ("SQLite", True, sqlite3.sqlite_version),
                 ("schema", True, str(schema_number(connection))),
                 ("journal mode", mode == "wal", mode),
-                ("size", True, f"{pages * page_size} bytes"),
+                ("size", True, f"{pages * page_size:,} bytes"),
                 ("integrity", integrity == "ok", integrity),
             ]
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from graphmem.adapters.cli.session import FAILED, ForceOption, Session, Shared, command
+from graphmem.adapters.cli.session import FAILED, Session, Shared, command
 
 if TYPE_CHECKING:
     from graphmem.settings import Settings
@@ -71,7 +71,7 @@ def init(
     ] = None,
     check: Annotated[bool, typer.Option(help="Open the store and run the models once.")] = True,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Don't ask: options, or else defaults.")] = False,
-    force: ForceOption = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
 ) -> None:
     """Ask what a memory needs, check it, and write a commented settings file.
 

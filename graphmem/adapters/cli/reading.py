@@ -40,9 +40,6 @@ if TYPE_CHECKING:
 _QUOTED = 300  # characters of an episode that are quoted
 
 
-# Communities and pictures -------------------------------------------------------------------------
-
-
 def register(app: typer.Typer) -> None:
     """Add the commands to the program."""
     command(app)(recall)
@@ -332,6 +329,9 @@ def _explain_empty(memory: GraphMemory, message: str) -> str:
     others = [str(scope) for scope in memory.admin.scopes() if scope != memory.scope]
     hint = f"; scopes with data: {', '.join(others[:10])}" if others else ""
     return f"{message}: the scope {str(memory.scope)!r} is empty{hint}"
+
+
+# Communities and pictures -------------------------------------------------------------------------
 
 
 def communities(
