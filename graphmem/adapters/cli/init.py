@@ -113,9 +113,12 @@ class _Wizard:
 
     def store(self, url: str | None, username: str | None) -> dict[str, Any]:
         """Return URL and user name of a store that can be opened."""
+        from graphmem.registry import masked
 
         def answer() -> dict[str, Any]:
-            known = os.environ.get("GRAPHMEM_STORE") or "sqlite:///graphmem.db"
+            known = os.environ.get("GRAPHMEM_STORE", "")
+            if not known or masked(known) != known:  # a password isn't printed
+                known = "sqlite:///graphmem.db"
             chosen = url or self._ask("Store: an SQLite file, or neo4j://HOST:7687", known)
             values: dict[str, Any] = {"store": chosen}
             if not chosen.startswith(_SERVERS):

@@ -84,6 +84,13 @@ def test_variables_are_the_defaults_of_store_and_scope(run: Run, monkeypatch: py
     assert (written()["store"], written()["scope"]) == ("sqlite:///mine.db", "team/one")
 
 
+def test_a_variable_with_a_password_is_neither_a_default_nor_printed(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRAPHMEM_STORE", f"neo4j://me:{SECRET}@localhost:7687")
+    done = run("init", "--yes", "--no-check", *LOCAL)
+    assert (done.code, written()["store"]) == (0, "sqlite:///graphmem.db")
+    assert SECRET not in done.out + done.err
+
+
 def test_the_commands_at_the_end_read_the_file_that_was_written(run: Run) -> None:
     done = run("init", "--yes", *LOCAL, "--config", "mine.toml", "--store", "sqlite:///mine.db")
     doctor, ingest = (line.strip() for line in done.err.splitlines()[-2:])
