@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from graphmem.background import BackgroundJob
-from graphmem.migrate.backend import Follower, following_backend
+from graphmem.migrate.backend import following_backend
+from graphmem.migrate.follower import Follower
 from graphmem.protocols import GraphBackend
 from graphmem.registry import open_backend
 

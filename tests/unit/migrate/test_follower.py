@@ -13,7 +13,8 @@ import pytest
 
 from graphmem.background import BackgroundJob
 from graphmem.errors import BackendUnavailable, InvalidInput, SchemaTooNew, StoreFull, StoreMoved
-from graphmem.migrate.backend import DualWriteBackend, Follower, following_backend
+from graphmem.migrate.backend import DualWriteBackend, following_backend
+from graphmem.migrate.follower import Follower
 from graphmem.migrate.service import Migration
 from graphmem.migrate.states import SHADOW, is_equal, put_token, repair_token
 from graphmem.migrate.verify import differences_of, verify
@@ -219,7 +220,7 @@ def test_a_secondary_that_fails_for_ten_minutes_is_repaired_and_not_felt(here: W
 def test_changes_that_were_joined_are_transferred_although_a_repair_has_brought_some_of_them(
     here: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("graphmem.migrate.backend._PENDING", 2)
+    monkeypatch.setattr("graphmem.migrate.follower._PENDING", 2)
     pending = cast("Any", here.process)._follower._pending
     for n in (3, 4, 5, 6):
         put_entities(here.process, entity(n))
@@ -257,7 +258,7 @@ def test_the_first_change_of_a_scope_brings_all_of_it(tmp_path: Path, monkeypatc
 
 def test_the_first_change_of_a_large_scope_waits_for_its_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(BackgroundJob, "wake", sleep_on)
-    monkeypatch.setattr("graphmem.migrate.backend._SMALL", 1)
+    monkeypatch.setattr("graphmem.migrate.follower._SMALL", 1)
     with first_change(tmp_path) as (migration, store):
         assert cast("Any", store)._follower.work() is not None
         assert migration.target.stats(home()).entities == 0
@@ -664,7 +665,7 @@ def test_a_scope_is_not_repaired_while_a_process_applies_its_changes(
     here: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     follower = cast("Any", here.process)._follower
-    monkeypatch.setattr("graphmem.migrate.backend._AT_ONCE", 1)
+    monkeypatch.setattr("graphmem.migrate.follower._AT_ONCE", 1)
 
     def repaired(*_: object) -> None:
         pytest.fail("it was repaired")
@@ -718,7 +719,7 @@ def test_an_idle_process_of_the_new_store_does_not_repair_the_old_one_after_a_ro
 
 
 def test_changes_are_joined_only_with_the_one_that_follows(here: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graphmem.migrate.backend._PENDING", 3)
+    monkeypatch.setattr("graphmem.migrate.follower._PENDING", 3)
     follower = cast("Any", here.process)._follower
     put, late = follower.put, list[Any]()
     for n in range(3, 9):

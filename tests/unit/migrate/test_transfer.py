@@ -16,8 +16,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from graphmem.background import BackgroundJob
-from graphmem.migrate.backend import Follower
 from graphmem.migrate.copy import repair
+from graphmem.migrate.follower import Follower
 from graphmem.migrate.service import Migration
 from graphmem.migrate.states import JOB, is_equal
 from graphmem.models import JobState, Scope
@@ -111,7 +111,7 @@ def repairs(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
         return repaired
 
-    monkeypatch.setattr("graphmem.migrate.backend.repair", counted("process"))
+    monkeypatch.setattr("graphmem.migrate.follower.repair", counted("process"))
     monkeypatch.setattr("graphmem.migrate.service.repair", counted("migration"))
     return counts
 
