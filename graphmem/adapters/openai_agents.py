@@ -132,7 +132,9 @@ def _unanswered(given: Sequence[dict[str, Any]], stored: Sequence[Episode]) -> i
 def _message(item: dict[str, Any]) -> dict[str, Any]:
     """Return an item as the fields of a message, with the item itself in the metadata."""
     metadata = {_ITEM: json.dumps(item, ensure_ascii=False)}
-    if is_message(item) and (item.get("content") or "call_id" in item):
+    content = item.get("content")
+    has_content = bool(content.strip() if isinstance(content, str) else content)
+    if is_message(item) and (has_content or "call_id" in item):
         return {**{name: item[name] for name in _FIELDS if name in item}, "metadata": metadata}
     kind = str(item.get("type") or "message")
     role = str(item.get("role") or "assistant")

@@ -128,7 +128,10 @@ class MemoryServer(MCPServer[Any]):
             if not access.permits(spec.rights):
                 raise ToolError(f"{name} needs the right {spec.rights!r}; this key has {access.rights!r}")
             if unknown := sorted(arguments.keys() - self._fields[name]):
-                raise ToolError(f"{name} has no argument {clean(unknown[0])[:60]!r}; scope and user come from the key")
+                raise ToolError(
+                    f"{name} has no argument {clean(unknown[0])[:60]!r}, its arguments are "
+                    f"{', '.join(sorted(self._fields[name]))}; no argument selects the scope or the user"
+                )
         try:
             return await super().call_tool(name, arguments, context)
         except UnexpectedToolError as error:

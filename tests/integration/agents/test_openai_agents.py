@@ -66,6 +66,7 @@ def test_items_come_back_exactly_as_they_were(memory: GraphMemory) -> None:
         {"type": "function_call_output", "call_id": "c1", "output": "20 degrees"},
         text("Yes.").model_dump(),
         {"role": "assistant", "content": ""},
+        {"role": "assistant", "content": " \n"},
         {"role": "user", "content": [{"type": "input_image", "image_url": "https://example.org/rex.png"}]},
     ]
     session = GraphMemorySession(memory, "t")
