@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from graphmem.adapters.agents import Conversation, batch_keys, log_or_raise
@@ -9,8 +12,15 @@ from graphmem.errors import GraphMemError, MissingExtra
 from graphmem.memory import GraphMemory
 
 try:
-    from llama_index.core.base.llms.types import ChatMessage, MessageRole, ToolCallBlock
-    from llama_index.core.bridge.pydantic import Field
+    from llama_index.core.base.llms.types import (
+        AudioBlock,
+        ChatMessage,
+        DocumentBlock,
+        ImageBlock,
+        MessageRole,
+        ToolCallBlock,
+    )
+    from llama_index.core.bridge.pydantic import Field, PrivateAttr
     from llama_index.core.memory.memory import BaseMemoryBlock
 except ImportError as error:
     raise MissingExtra("graphmem.adapters.llama_index", "llama-index") from error
@@ -29,6 +39,8 @@ class GraphMemoryBlock(BaseMemoryBlock[str]):
     user: str | None = Field(default=None, description='name of the user, to whom "I" refers')
     assistant: str | None = Field(default=None, description="name of the assistant")
     budget_tokens: int | None = Field(default=None, description="as in GraphMemory.context")
+    _places: dict[str, int | None] = PrivateAttr(default_factory=dict)
+    """Session → how many of its stored messages were given again, from its beginning on; None after a new one."""
 
     async def _aget(self, messages: list[ChatMessage] | None = None, **block_kwargs: Any) -> str:
         del block_kwargs
@@ -44,24 +56,48 @@ class GraphMemoryBlock(BaseMemoryBlock[str]):
         sessions: dict[str | None, list[dict[str, Any]]] = {}
         for message in messages:
             fields = _fields(message)
-            if fields["content"].strip() or fields["tool_calls"] or fields["tool_call_id"]:
+            content = fields["content"]
+            if not isinstance(content, str) or content.strip() or fields["tool_calls"] or fields["tool_call_id"]:
                 sessions.setdefault(message.additional_kwargs.get("session_id"), []).append(fields)
         try:
             for session, said in sessions.items():
                 conversation = Conversation(self.memory, session, self.user, self.assistant)
-                stored = await conversation.astored_keys()
-                keys = batch_keys(said, stored) if session else [None] * len(said)
-                await conversation.astore(said, keys, stored)
+                await conversation.aappend(partial(self._keyed, session, said))
         except GraphMemError as error:
             log_or_raise("written", error)
+
+    def _keyed(
+        self, session: str | None, said: Sequence[dict[str, Any]], stored: Sequence[str]
+    ) -> tuple[Sequence[dict[str, Any]], Sequence[str | None]]:
+        """Return messages with their keys. A history that is given again is stored once, from its beginning."""
+        if session is None:
+            return said, [None] * len(said)
+        keys, self._places[session] = batch_keys(said, stored, self._places.get(session, 0))
+        return said, keys
 
 
 def _fields(message: ChatMessage) -> dict[str, Any]:
     """Return a message in the form of `graphmem.messages`."""
     calls = [block for block in message.blocks if isinstance(block, ToolCallBlock)]
+    media = [_attachment(block) for block in message.blocks if isinstance(block, _MEDIA)]
     return {
         "role": message.role.value,
-        "content": message.content or "",
+        "content": [{"type": "text", "text": message.content or ""}, *media] if media else message.content or "",
         "tool_calls": [{"id": c.tool_call_id, "name": c.tool_name, "arguments": c.tool_kwargs} for c in calls],
         "tool_call_id": message.additional_kwargs.get("tool_call_id"),
+    }
+
+
+_MEDIA = (ImageBlock, AudioBlock, DocumentBlock)
+
+
+def _attachment(block: ImageBlock | AudioBlock | DocumentBlock) -> dict[str, Any]:
+    """Return an image, recording or document in the form of `graphmem.messages`, without its content."""
+    kind = str(block.block_type)
+    media_type = next((getattr(block, name, None) for name in ("image_mimetype", "document_mimetype")), None)
+    return {
+        "type": kind if kind in ("image", "audio") else "file",
+        "url": None if block.url is None else str(block.url),
+        "media_type": media_type,
+        "name": getattr(block, "title", None) or (None if block.path is None else Path(block.path).name),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -23,6 +24,7 @@ try:
     from pydantic_ai import AgentRunResult, FunctionToolset, RunContext
     from pydantic_ai.capabilities import AbstractCapability
     from pydantic_ai.messages import (
+        CachePoint,
         ModelMessage,
         ModelRequest,
         SystemPromptPart,
@@ -90,8 +92,7 @@ class GraphMemoryCapability(AbstractCapability[Any]):
         said = list(_messages(result.all_messages()))
         conversation = self._conversation(ctx)
         try:
-            stored = await conversation.astored_keys()
-            await conversation.astore(said, turn_keys(said[: len(said) - len(turn)], turn, stored), stored)
+            await conversation.aappend(lambda stored: (said, turn_keys(said[: len(said) - len(turn)], turn, stored)))
         except GraphMemError as error:
             log_or_raise("written", error)
         return result
@@ -117,7 +118,10 @@ def _messages(history: Iterable[ModelMessage]) -> Iterator[dict[str, Any]]:
             for part in message.parts:
                 if isinstance(part, UserPromptPart):
                     given = [part.content] if isinstance(part.content, str) else part.content
-                    yield {"role": "user", "content": "\n".join(_texts(given))}
+                    yield {
+                        "role": "user",
+                        "content": [_part(each) for each in given if not isinstance(each, CachePoint)],
+                    }
                 elif isinstance(part, ToolReturnPart):
                     yield {"role": "tool", "content": part.model_response_str(), "tool_call_id": part.tool_call_id}
             continue
@@ -131,6 +135,27 @@ def _messages(history: Iterable[ModelMessage]) -> Iterator[dict[str, Any]]:
 
 def _call(part: ToolCallPart) -> dict[str, Any]:
     return {"id": part.tool_call_id, "name": part.tool_name, "arguments": part.args_as_json_str()}
+
+
+def _part(content: Any) -> dict[str, Any]:
+    """Return a part of a prompt in the form of `graphmem.messages`."""
+    if isinstance(content, str):
+        return {"type": "text", "text": content}
+    if (text := getattr(content, "content", None)) is not None:
+        return {"type": "text", "text": str(text)}
+    kind = str(getattr(content, "kind", "file")).partition("-")[0]
+    data = getattr(content, "data", None)
+    try:
+        media_type = getattr(content, "media_type", None)
+    except ValueError:  # a URL without an extension
+        media_type = None
+    return {
+        "type": kind if kind in ("image", "audio", "video") else "file",
+        "url": getattr(content, "url", None),
+        "file_id": getattr(content, "file_id", None),
+        "media_type": media_type,
+        "data": base64.b64encode(data).decode() if isinstance(data, bytes) else None,
+    }
 
 
 def _texts(content: Iterable[object]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Annotated, Any, Literal, NotRequired, TypedDict, cast
 
 from langchain.agents.middleware.types import (
@@ -196,8 +197,7 @@ class GraphMemoryMiddleware(AgentMiddleware[GraphMemoryState, Any, Any]):
         try:
             if self._store:
                 conversation, said = self.conversation(runtime), _said(state["messages"])
-                stored = conversation.stored_keys()
-                conversation.store(*_to_store(said, stored, conversation.session_id), stored)
+                conversation.append(partial(_to_store, said, conversation.session_id))
         except GraphMemError as error:
             return _unavailable("written", error)
         return None
@@ -208,8 +208,7 @@ class GraphMemoryMiddleware(AgentMiddleware[GraphMemoryState, Any, Any]):
         try:
             if self._store:
                 conversation, said = self.conversation(runtime), _said(state["messages"])
-                stored = await conversation.astored_keys()
-                await conversation.astore(*_to_store(said, stored, conversation.session_id), stored)
+                await conversation.aappend(partial(_to_store, said, conversation.session_id))
         except GraphMemError as error:
             return _unavailable("written", error)
         return None
@@ -248,6 +247,8 @@ class GraphMemoryMiddleware(AgentMiddleware[GraphMemoryState, Any, Any]):
             memory = memory.in_scope(Scope("users", str(user_id)))
         elif self._require_scope:
             raise InvalidInput("context: expected user_id or scope, the run has neither; pass context= to the agent")
+        elif self._require_scope is None and _has_user_id(runtime.context):
+            raise InvalidInput("context: user_id is None; pass require_scope=False if the memory's own scope is meant")
         elif self._require_scope is None and runtime.context and not _is_named(runtime.context):
             raise InvalidInput(
                 f"context: expected one of {', '.join(_NAMES)}, it has none of them; pass require_scope=False if all "
@@ -297,6 +298,11 @@ def _is_named(context: object) -> bool:
     if isinstance(context, Mapping):
         return any(name in context for name in _NAMES)
     return any(hasattr(context, name) for name in _NAMES)
+
+
+def _has_user_id(context: object) -> bool:
+    """Return whether a context is a mapping that has a user id, perhaps None."""
+    return isinstance(context, Mapping) and "user_id" in context
 
 
 def _question(messages: Sequence[BaseMessage]) -> tuple[str, str]:
@@ -352,7 +358,7 @@ def _said(messages: Iterable[BaseMessage]) -> list[BaseMessage]:
 
 
 def _to_store(
-    said: Sequence[BaseMessage], stored: Sequence[str], session_id: str | None
+    said: Sequence[BaseMessage], session_id: str | None, stored: Sequence[str]
 ) -> tuple[list[BaseMessage], list[str | None]]:
     """Return the messages of a conversation to store, and their keys."""
     if session_id is not None and _has_checkpointer():

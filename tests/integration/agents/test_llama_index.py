@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from llama_index.core.agent.workflow import FunctionAgent
-from llama_index.core.base.llms.types import ChatMessage, MessageRole, TextBlock, ToolCallBlock
+from llama_index.core.base.llms.types import ChatMessage, ImageBlock, MessageRole, TextBlock, ToolCallBlock
 from llama_index.core.llms.mock import MockFunctionCallingLLM
 from llama_index.core.memory import Memory
 
@@ -98,7 +98,28 @@ def test_equal_messages_at_other_places_are_stored(memory: GraphMemory) -> None:
     yes, no, empty = (ChatMessage(role="user", content=words) for words in ("Yes.", "No.", ""))
     for batch in ([yes, yes], [no], [yes], [yes], [no, empty], [no, yes], [yes, no]):
         asyncio.run(block.aput(batch, session_id="t"))
-    assert [e.text for e in memory.session("t")] == ["Yes.", "Yes.", "No.", "Yes.", "No."]
+    assert [e.text for e in memory.session("t")] == ["Yes.", "Yes.", "No.", "Yes.", "No.", "Yes.", "No."]
+
+
+def test_an_exchange_that_occurs_again_is_stored_each_time(memory: GraphMemory) -> None:
+    block = GraphMemoryBlock(memory=memory)
+    asked = [ChatMessage(role="user", content="What is on my list?"), ChatMessage(role="assistant", content="Milk.")]
+    for n in range(3):
+        other = [ChatMessage(role="user", content=f"Note {n}."), ChatMessage(role="assistant", content=f"Noted {n}.")]
+        for part in (asked, other):
+            asyncio.run(block.aput(part, session_id="t"))
+    assert [e.text for e in memory.session("t")].count("What is on my list?") == 3
+
+
+def test_images_and_documents_are_kept_as_attachments(memory: GraphMemory) -> None:
+    image = ImageBlock(url="https://example.org/rex.png", image_mimetype="image/png")
+    said = [
+        ChatMessage(role="user", blocks=[TextBlock(text="Who is this?"), image]),
+        ChatMessage(role="user", blocks=[image]),
+    ]
+    asyncio.run(GraphMemoryBlock(memory=memory).aput(said, session_id="t"))
+    found = [[(a.kind, a.url) for a in episode.attachments] for episode in memory.session("t")]
+    assert found == [[("image", "https://example.org/rex.png")]] * 2
 
 
 def test_calls_of_tools_are_kept(memory: GraphMemory) -> None:

@@ -6,12 +6,16 @@ import asyncio
 import logging
 from collections.abc import Iterator
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic_ai import Agent
 from pydantic_ai.messages import (
+    BinaryContent,
+    CachePoint,
+    ImageUrl,
     ModelMessage,
     ModelRequest,
     ModelResponse,
@@ -102,6 +106,34 @@ def test_any_part_of_the_history_may_be_passed(memory: GraphMemory, passed: int)
         part = history[len(history) - passed :] if passed < len(history) else history
         history += agent.run_sync(text, capabilities=[mine], message_history=part).new_messages()
     assert [episode.text for episode in memory.session("t")] == [words for text in said for words in (text, "ok")]
+
+
+def test_runs_of_one_conversation_at_once_store_all_messages(memory: GraphMemory) -> None:
+    agent, mine = Agent(TestModel(custom_output_text="ok")), GraphMemoryCapability(memory, "t")
+
+    async def use() -> None:
+        await asyncio.gather(*(agent.run(f"Question {n}", capabilities=[replace(mine)]) for n in range(8)))
+
+    asyncio.run(use())
+    said = [episode.text for episode in memory.session("t")]
+    assert said[1::2] == ["ok"] * 8
+    assert sorted(said[::2]) == [f"Question {n}" for n in range(8)]
+
+
+def test_images_and_files_of_a_prompt_are_kept_as_attachments(memory: GraphMemory) -> None:
+    agent, mine = Agent(TestModel(custom_output_text="ok")), GraphMemoryCapability(memory, "t")
+    image = ImageUrl("https://example.org/rex.png")
+    agent.run_sync(
+        ["Who is this?", CachePoint(), image, BinaryContent(b"12345", media_type="application/pdf")],
+        capabilities=[mine],
+    )
+    agent.run_sync([image], capabilities=[mine])
+    first, _, second, _ = memory.session("t")
+    assert [(a.kind, a.media_type, a.url, a.size) for a in first.attachments] == [
+        ("image", "image/png", "https://example.org/rex.png", None),
+        ("file", "application/pdf", None, 5),
+    ]
+    assert [a.kind for a in second.attachments] == ["image"]
 
 
 def test_conversations_at_once_stay_in_their_scopes(memory: GraphMemory) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,19 @@ def test_what_was_said_can_be_searched_with_its_speaker(memory: GraphMemory) -> 
     history.add_ai_message("Do you like it there?")
     found = memory.search("Who moved to Lisbon?", k=1).found[0].episode
     assert (found.speaker, found.role, found.session_id) == ("Maya", "user", "talk")
+
+
+def test_messages_that_threads_add_stay_together(memory: GraphMemory) -> None:
+    history = GraphMemoryChatMessageHistory(memory, "talk")
+
+    def add(thread: int) -> None:
+        for n in range(5):
+            history.add_messages([HumanMessage(f"{thread} asks {n}"), AIMessage(f"{thread} asks {n}: yes")])
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(add, range(4)))
+    said = [str(message.text) for message in history.messages]
+    assert said[1::2] == [f"{question}: yes" for question in said[::2]]
 
 
 def test_a_message_with_an_id_is_stored_once(memory: GraphMemory) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -425,6 +426,31 @@ def test_a_context_without_any_known_name_is_refused_unless_it_is_meant(memory: 
     assert stored(memory, "t", "default") == []
     run(require_scope=False)
     assert len(stored(memory, "t", "default")) == 2
+
+
+def test_a_user_id_of_none_is_refused_unless_it_is_meant(memory: GraphMemory) -> None:
+    def run(**options: Any) -> None:
+        running: Any = create_agent(Scripted(), middleware=[GraphMemoryMiddleware(memory, **options)])
+        running.invoke(user("Hello"), thread("t"), context={"user_id": None})
+
+    with pytest.raises(InvalidInput, match="user_id is None"):
+        run()
+    run(require_scope=False)
+    assert len(stored(memory, "t", "default")) == 2
+
+
+def test_runs_of_one_session_at_once_store_all_messages(memory: GraphMemory) -> None:
+    model = Scripted(answers=["OK."] * 8)
+    running: Any = create_agent(model, middleware=[GraphMemoryMiddleware(memory)])
+    context = GraphMemoryContext(session_id="t")
+
+    async def use() -> None:
+        await asyncio.gather(*(running.ainvoke(user(f"Question {n}"), context=context) for n in range(8)))
+
+    asyncio.run(use())
+    said = [text for _, text in stored(memory, "t", "default")]
+    assert Counter(said) == {"OK.": 8, **{f"Question {n}": 1 for n in range(8)}}
+    assert said[1::2] == ["OK."] * 8
 
 
 def test_summaries_of_a_middleware_are_neither_stored_nor_asked(memory: GraphMemory) -> None:
