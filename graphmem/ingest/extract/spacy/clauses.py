@@ -79,10 +79,10 @@ def is_named(noun: Token) -> bool:
 
 
 def role_of(noun: Token) -> str:
-    """Return a relational noun with what limits it: "climbing partner", "brother in law"; not "new" of a boss."""
+    """Return a relational noun with what limits it: "climbing partner", "partner in crime"; not "new" of a boss."""
     word = noun.lower_ if noun.lower_ in words.RELATIONAL else noun.lemma_.lower()
     inside = next((t for c in noun.children if c.dep_ == "prep" and c.lower_ == "in" for t in _bare_after(c)), "")
-    if inside == "law" or (inside and word == "partner"):
+    if inside and word == "partner":
         return f"{word} in {inside}"
     limits = [c for c in noun.lefts if c.ent_type_ != "PERSON" and _limits(c)]
     if word not in words.SPOUSES | {"partner"} or any(c.lower_ in words.IN_LIFE for c in limits):
@@ -91,7 +91,7 @@ def role_of(noun: Token) -> str:
 
 
 def _bare_after(preposition: Token) -> Iterator[str]:
-    """Yield the noun without an article after a preposition: "law" after the "in" of "brother-in-law"."""
+    """Yield the noun without an article after a preposition: "crime" of "partner in crime"."""
     following = [t for t in preposition.doc[preposition.i + 1 : preposition.i + 3] if t.text != "-"][:1]
     yield from (t.text for t in following if t.pos_ == "NOUN" and t.is_lower)
 

@@ -25,6 +25,7 @@ from graphmem.ingest.extract.spacy.prepare import (
     prose,
 )
 from graphmem.ingest.extract.spacy.statements import dates_of
+from graphmem.ingest.extract.spacy.tokens import parsed, tokens
 from graphmem.ingest.extract.spacy.words import ENTITY_TYPES, PLACES
 from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology
 from graphmem.protocols import (
@@ -138,7 +139,7 @@ class SpacyExtractor(Extractor):
             if len(_distinct(edges)) >= ENOUGH:
                 break
             with parsing():
-                doc = english_pipeline(self._model)(text)
+                doc = parsed(english_pipeline(self._model), text)
             more, over, named = self._found(request, doc)
             edges += more
             endings += over
@@ -158,7 +159,7 @@ class SpacyExtractor(Extractor):
                 break
             if isinstance(piece, str):
                 with parsing():
-                    piece = english_pipeline(self._model)(piece)
+                    piece = parsed(english_pipeline(self._model), piece)
             names = Names(piece, self._ontology, None, None, request.episode.title)
             for sentence in piece.sents:
                 _add_names(mentioned, names, sentence)
@@ -191,7 +192,7 @@ class SpacyExtractor(Extractor):
             explicit, right = correction.is_explicit, correction.right
             text = earlier.text.replace(edge.target, right) if explicit else right
             with parsing():
-                names = english_pipeline(self._model)(text[:MAX_CORRECTED]).ents
+                names = parsed(english_pipeline(self._model), text[:MAX_CORRECTED]).ents
             labels = {name.label_ for name in names if name.text == right} & ENTITY_TYPES.keys()
             is_place = edge.target_type == "location"
             return bool(labels) and bool(labels & PLACES) == is_place and (is_place or explicit)
@@ -200,7 +201,7 @@ class SpacyExtractor(Extractor):
 
     def _parsed(self, request: ExtractionRequest) -> Doc:
         with parsing():
-            return english_pipeline(self._model)(next(pieces(_text(request))))
+            return parsed(english_pipeline(self._model), next(pieces(_text(request))))
 
     def _found(self, request: ExtractionRequest, doc: Doc) -> _Found:
         episode = request.episode
@@ -249,14 +250,14 @@ def _add_names(mentioned: dict[tuple[str, str], ExtractedEntity], names: Names, 
 
 def _parses(pipeline: Language, texts: list[str]) -> list[Doc | Exception]:
     try:
-        return list(pipeline.pipe(texts, batch_size=batch_size(texts)))
+        return list(pipeline.pipe((tokens(pipeline, t) for t in texts), batch_size=batch_size(texts)))
     except Exception:  # noqa: BLE001 - retried text by text below
         return [_parse(pipeline, text) for text in texts]
 
 
 def _parse(pipeline: Language, text: str) -> Doc | Exception:
     try:
-        return pipeline(text)
+        return parsed(pipeline, text)
     except Exception as error:  # noqa: BLE001 - returned in place of the parse
         return error
 

@@ -376,7 +376,7 @@ class Names:
         owner = self.owner(token)
         ours = any(c.lower_ == "our" for c in token.children)
         if owner is not None and not (noun in words.SEVERAL and (token.tag_ == "NN" or ours)):
-            inside = role_of(token).partition(" in ")
+            inside = role_of(token).removeprefix(token.lower_).partition(" in ")
             name, kind = f"{owner.name}'s {self.phrase(token)}{inside[1]}{inside[2]}", _kind_of_relative(token)
             return End(name, kind, named=True, certainty=min(owner.certainty, 0.9))
         if any(c.dep_ == "poss" for c in token.children):

@@ -174,7 +174,7 @@ def _is_a(clause: Clause, subject: End, token: Token, names: Names) -> Iterator[
             yield Statement(relation, subject, ended=over, explicit=True, source=owner)
         return
     if owner is not None and owner.role == "speaker" and subject.named and not subject.role and _names_a_part(token):
-        relation = f"has_{names.phrase(token).replace(' ', '_')}"
+        relation = words.has(names.phrase(token))
         yield Statement(
             relation, subject, source=owner, fact=f"{owner.name}'s {names.phrase(token)} is {subject.name}."
         )
@@ -245,7 +245,7 @@ def _owner_property(head: Token, token: Token, names: Names, *, favorite: bool) 
             for target in names.end(token):
                 noun = role_of(relative)
                 fact = f"{possessor.name}'s {noun} is called {target.name}."
-                relation = f"has_{noun.replace(' ', '_')}"
+                relation = words.has(noun)
                 yield Statement(relation, target, explicit=True, source=possessor, fact=fact)
 
 

@@ -48,7 +48,7 @@ def relatives(sentence: Span, names: Names, dates: Dates) -> Iterator[ExtractedE
         elif owner is not None and (thing := _apposed(token, names)) is not None and token.lower_ not in words.VAGUE:
             yield _edge(
                 owner,
-                f"has_{names.phrase(token).replace(' ', '_')}",
+                words.has(names.phrase(token)),
                 thing,
                 f"{owner.name}'s {names.phrase(token)} is {thing.name}.",
                 PLAIN,
@@ -66,7 +66,7 @@ def _called(token: Token, owner: End | None, names: Names, dates: Dates) -> Iter
     for end in (e for t in called for e in names.end(t) if not e.role):
         if noun in words.RELATIONAL and owner is not None:
             fact = _edge(
-                owner, f"has_{role.replace(' ', '_')}", end, f"{owner.name} has a {role} named {end.name}.", PLAIN
+                owner, words.has(role), end, f"{owner.name} has a {role} named {end.name}.", PLAIN
             )
             yield replace(fact, valid_from=_since(token, dates))
         yield from (
@@ -126,7 +126,7 @@ def _relative(token: Token, owner: End, named: End | None, names: Names) -> Iter
                 continue
             article = "" if token.tag_ == "NNS" else f"{_article(phrase)} "
             certainty = min(PLAIN, owner.certainty) if owner.role != "addressee" else 0.5
-            whose = f"has_{role.replace(' ', '_')}"
+            whose = words.has(role)
             yield _edge(owner, whose, end, f"{owner.name} has {article}{phrase}.", certainty)
 
 

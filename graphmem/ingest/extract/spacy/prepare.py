@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from graphmem.ingest.extract.spacy import words
 from graphmem.ingest.extract.spacy.clauses import SUBJECTS, dated, helpers
 from graphmem.ingest.extract.spacy.render import Dates
+from graphmem.ingest.extract.spacy.tokens import mend_relatives
 from graphmem.protocols import ExtractedEdge, ExtractedEnding, ExtractionRequest
 
 if TYPE_CHECKING:
@@ -209,7 +210,7 @@ def _without_opening(opening: re.Pattern[str], sentence: str) -> str:
 
 
 def mend_tags(doc: Doc, dates: Dates, reference: datetime) -> None:
-    """Correct tags in place: past tense in "I quit in August", present tense in "I no longer use".
+    """Correct the parse in place: names of relatives, past tense in "I quit in August", present tense in "I no longer use".
 
     Parameters
     ----------
@@ -220,6 +221,7 @@ def mend_tags(doc: Doc, dates: Dates, reference: datetime) -> None:
     reference
         Time of the message.
     """
+    mend_relatives(doc)
     for token in doc:
         if _is_name(token):
             token.tag_, token.pos_, token.dep_ = "NNP", "PROPN", "pobj"

@@ -42,10 +42,17 @@ FIRST_PERSON = _words("first_person")
 SECOND_PERSON = _words("second_person")
 THIRD_PERSON: Mapping[str, str] = {word: gender for gender, words in _lists("third_person").items() for word in words}
 POSSESSIVES = _words("possessives")
+KIN_PREFIXES: tuple[str, ...] = ("", *_TABLES["words"]["kin_prefixes"].split())
 KIN: Mapping[str, str] = {
-    word: "" if gender == "either" else gender for gender, words in _lists("kin").items() for word in words
+    f"{prefix}{word}{law}": "" if gender == "either" else gender
+    for gender, words in _lists("kin").items()
+    for word in words
+    for prefix in KIN_PREFIXES
+    for law in ("", "-in-law", " in law")
 }
 """Nouns for persons by relationship → their gender, if the noun implies it."""
+BEFORE_RELATIVES = _words("before_relatives")
+CALENDAR = _words("calendar")
 PETS = _words("pets")
 RELATIONAL = frozenset(KIN) | PETS
 PARTNERS = _words("partners")
@@ -134,7 +141,12 @@ GREETINGS: list[str] = _TABLES["openings"]["greetings"]
 
 def relation_to(noun: str) -> str:
     """Return the relation for a relational noun: "married_to" for "husband", "has_boss" for "boss"."""
-    return PARTNER_OF.get(noun, f"has_{noun.replace(' ', '_')}")
+    return PARTNER_OF.get(noun, has(noun))
+
+
+def has(noun: str) -> str:
+    """Return the relation of having something: "has_brother_in_law" for "brother-in-law"."""
+    return f"has_{noun.replace(' ', '_').replace('-', '_')}"
 
 
 def third_person(lemma: str) -> str:
