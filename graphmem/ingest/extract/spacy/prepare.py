@@ -274,6 +274,7 @@ _COMPLETE = re.compile(
 _AGREES = re.compile(r"(?:yes|yeah|yep|yup|sure|of course|indeed|i do|i am|still)\b[\s,.!]*", re.IGNORECASE)
 _DENIES = re.compile(r"(?:no|nope|nah|not anymore|not any more)\b[\s,.!]*", re.IGNORECASE)
 _PLACE = re.compile(r"(?:in|at|near|from|for|with) ", re.IGNORECASE)
+_PLACED = re.compile(r" (?:in|at|near|from|for|with) ", re.IGNORECASE)
 _PERSON = re.compile(
     r"(?<![\w'-])(?:(?P<who>[Ii]|you)(?P<space> ?)(?P<be>'m|'re|(?<= )(?:am|are|was|were)\b)|"
     r"(?P<object>you(?= *(?:$|(?:in|at|on|to|for|with|from|about|and|or|as|by|of|now|today)\b)))|"
@@ -417,10 +418,9 @@ def _whether(asked: re.Match[str], answer: str) -> str:
         return ""
     denied = f"I {'am no longer ' if auxiliary else 'no longer '}{rest}." if asked["still"] else ""
     other = answer[denies.end() :]
-    place = _PLACE.match(other)
-    if not other or place is None or not _fragment(other):
+    if not _PLACE.match(other) or not _fragment(other):
         return denied
-    verb = rest.partition(f" {place[0].strip().lower()} ")[0]
+    verb = _PLACED.split(rest, maxsplit=1)[0]
     return f"{denied} I {auxiliary}{verb} {other}.".strip()
 
 
