@@ -210,7 +210,7 @@ def _without_opening(opening: re.Pattern[str], sentence: str) -> str:
 
 
 def mend_tags(doc: Doc, dates: Dates, reference: datetime) -> None:
-    """Correct the parse in place: names of relatives, past tense in "I quit in August", present tense in "I no longer use".
+    """Correct the parse in place: names of relatives, past of "I quit in August", present of "I no longer use".
 
     Parameters
     ----------

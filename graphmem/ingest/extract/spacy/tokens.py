@@ -1,6 +1,6 @@
 """Tokens as the parser is given them, so that it reads relatives and their names.
 
-The models know few given names: of "my friend Ines lives in Porto" they make a product. They also split hyphenated words.
+The models know few given names: of "my friend Ines lives in Porto" they make a product. They also split "ex-wife".
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def parsed(pipeline: Language, text: str) -> Doc:
 
 
 def tokens(pipeline: Language, text: str) -> Doc:
-    """Return the tokens of a text: "brother-in-law" as one that counts as "brother", names of relatives as known ones."""
+    """Return the tokens of a text: "brother-in-law" as one, like "brother", and names of relatives as a known one."""
     doc = pipeline.make_doc(text)
     with doc.retokenize() as retokenizer:
         for match in _COMPOUND.finditer(text):
