@@ -8,14 +8,17 @@ from collections.abc import Callable
 from datetime import timedelta
 from importlib.util import find_spec
 from statistics import median
+from typing import NamedTuple
 
 from neo4j import Transaction
 
 from graphmem.errors import GraphMemError
 from graphmem.models import Scope, StoreStats, utc_now
+from graphmem.ontology import ENTITY_TYPES
 from graphmem_cypher import migrations, query
 from graphmem_neo4j.connection import Database, Neo4jRole
-from graphmem_neo4j.rows import TYPES, moment
+from graphmem_neo4j.rows import OUR_LABELS, TYPES, moment, type_labels
+from graphmem_neo4j.server import OUR_NAMES
 
 Finding = tuple[bool, str]
 
@@ -23,6 +26,11 @@ _CLOCKS_APART = timedelta(seconds=5)
 _ROUND_TRIPS = 5
 _FAR = 0.05
 """Seconds of a round trip from which recalls, which take up to six, become noticeably slow."""
+_WRITTEN = frozenset(
+    "name canonical_name entity_type summary scope text title speaker role source session_id occurred_at external_id "
+    "level query relation fact confidence valid_from".split()
+)
+"""Properties that graphmem writes, and that values of others may equal; a constraint needs all of its properties."""
 _NAMED = re.compile(r"(CREATE|DROP) (?:FULLTEXT |VECTOR )?(?:CONSTRAINT|INDEX) (\w+)")
 
 
@@ -73,6 +81,7 @@ def _checks() -> list[tuple[str, Callable[[Database], Finding]]]:
         ("Neo4j", _server),
         ("schema", _schema),
         ("indexes", _indexes),
+        ("constraints", _constraints),
         ("reading", _reading),
         ("writing", _writing),
         ("making indexes", _making_indexes),
@@ -112,18 +121,62 @@ def _schema(database: Database) -> Finding:
 def _indexes(database: Database) -> Finding:
     """Compare the indexes with those of the migrations; the detail has the statements that recreate missing ones."""
     expected = _expected()
-    states: dict[str, str] = dict(database.read("indexes"))
-    missing = [expected[name] for name in sorted(set(expected) - set(states))]
-    failed = sorted(name for name, state in states.items() if state == "FAILED")
-    building = sorted(name for name, state in states.items() if state not in ("ONLINE", "FAILED"))
+    rows: list[tuple[str, str, list[str], list[str], str]] = database.read("indexes")
+    ours = {name: state for name, state, *_ in rows if name.startswith(OUR_NAMES)}
+    found = {
+        name: _Definition(tuple(sorted(labels or ())), tuple(keys or ()), kind) for name, _, labels, keys, kind in rows
+    }
+    usable = set(found.values())
+    missing: list[str] = []
+    others: list[str] = []
+    for name, statement in sorted(expected.items()):
+        wanted = _definition(statement)
+        if name not in found:
+            missing += [] if wanted in usable and not statement.startswith("CREATE CONSTRAINT") else [statement]
+        elif found[name] != wanted:
+            others.append(f"{name} is one of {':'.join(found[name].labels)} ({', '.join(found[name].properties)})")
+    failed = sorted(name for name, state in ours.items() if state == "FAILED")
+    building = sorted(name for name, state in ours.items() if state not in ("ONLINE", "FAILED"))
     problems: list[str] = []
     if missing:
         problems.append(f"{len(missing)} missing; run in Browser or cypher-shell: {'; '.join(missing)};")
+    if others:
+        problems.append(f"names of graphmem taken by others: {'; '.join(others)}; rename or drop those, and look again")
     if failed:
         problems.append(f"failed: {', '.join(failed)}; drop them, and run graphmem doctor again for how to make them")
     if building:
         problems.append(f"being built: {', '.join(building)}; wait and look again")
     return not problems, " ".join(problems) or f"{len(expected)}, all online"
+
+
+def _constraints(database: Database) -> Finding:
+    """Name the constraints of others that may refuse what graphmem writes: its nodes have their labels as well."""
+    expected = _expected()
+    rows: list[tuple[str, list[str], list[str]]] = database.read("unique_constraints")
+    labels = {*OUR_LABELS, *(label for kind in ENTITY_TYPES for label in type_labels(kind)), *TYPES}
+    foreign = [
+        f"{name} on :{label} ({', '.join(keys)})"
+        for name, (label, *_), keys in rows
+        if name not in expected and label in labels and _WRITTEN.issuperset(keys)
+    ]
+    if not foreign:
+        return True, "none of others on labels of graphmem"
+    return False, f"of others: {'; '.join(foreign)}: they may refuse writes; give graphmem a database of its own"
+
+
+class _Definition(NamedTuple):
+    """What an index is on; `kind` is RANGE, FULLTEXT or VECTOR."""
+
+    labels: tuple[str, ...]
+    properties: tuple[str, ...]
+    kind: str
+
+
+def _definition(statement: str) -> _Definition:
+    head, _, on = re.split(r"\b(ON|REQUIRE)\b", statement.partition("OPTIONS")[0], maxsplit=1)
+    labels = tuple(sorted(re.findall(r"\w+", "".join(re.findall(r":([\w|]+)", head)))))
+    kind = next((kind for kind in ("FULLTEXT", "VECTOR") if f" {kind} " in head), "RANGE")
+    return _Definition(labels, tuple(re.findall(r"\b[a-z]\.(\w+)", on)), kind)
 
 
 def _expected() -> dict[str, str]:

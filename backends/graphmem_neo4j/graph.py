@@ -41,7 +41,17 @@ from graphmem.protocols import (
     word_scores,
 )
 from graphmem_neo4j.connection import Neo4jRole, Transaction
-from graphmem_neo4j.rows import TYPES, Row, edge_of, entity_of, ids_of, keys_of, moment, scope_mark
+from graphmem_neo4j.rows import (
+    TYPES,
+    Row,
+    edge_of,
+    entity_of,
+    ids_of,
+    keys_of,
+    lacks_properties,
+    moment,
+    scope_mark,
+)
 
 _MAX_READS = 3  # of a page whose rows other transactions delete meanwhile
 
@@ -81,9 +91,12 @@ class Neo4jEdges(Neo4jRole, EdgeStore):
     def find_active_facts(self, scope: Scope, *, after: str = "", limit: int = 1000) -> list[ActiveFact]:
         """Return a page of the active facts between entities that aren't archived, in ascending order of id."""
         rows = self._database.read("active_facts", [scope], scope=scope.key, after=after, limit=limit)
+        complete = _complete_rows(rows)
+        if broken := next((row[0] for row in complete if row[3] is None or row[5] is None), None):
+            raise lacks_properties(broken)
         return [
             ActiveFact(i, source, target, EdgeType[kind], confidence, count, begin / 1e6)
-            for i, source, target, confidence, count, begin, kind in _complete_rows(rows)
+            for i, source, target, confidence, count, begin, kind in complete
         ]
 
     def record_retrievals(self, scopes: Sequence[Scope], edge_ids: Sequence[str], at: datetime) -> None:

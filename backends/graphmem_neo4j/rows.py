@@ -18,7 +18,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
-from graphmem.errors import InvalidInput
+from graphmem.errors import GraphMemError, InvalidInput
 from graphmem.models import (
     Edge,
     EdgeEnd,
@@ -39,7 +39,9 @@ Row = Sequence[Any]
 
 TYPES = {kind.name: kind for kind in EdgeType}
 TYPE_NAMES = {kind: name for name, kind in TYPES.items()}
-_OURS = {"Graphmem", "Entity", "Episode", "Alias", "Scope", "Migration", "Community", "Recall", "Merge"}
+OUR_LABELS = frozenset(
+    "Graphmem Entity Episode Alias Scope Migration Community Recall Merge IndexEntry GraphmemVector".split()
+)
 _LONGEST_LABEL = 64
 _encode = json.JSONEncoder(ensure_ascii=False).encode  # `dumps` would create an encoder at each call
 _LONGEST_KEY = 1024
@@ -60,7 +62,29 @@ def _ends(stored: Sequence[Sequence[str]]) -> Iterable[tuple[str, str]]:
 
 _READER = RowReader(moment, TYPES, tuple, _ends)
 moment_or_none = _READER.moment_or_none
-entity_of, edge_of, episode_of, community_of = _READER.entity, _READER.edge, _READER.episode, _READER.community
+entity_of, episode_of, community_of = _READER.entity, _READER.episode, _READER.community
+
+
+def edge_of(row: Row) -> Edge:
+    """Return the fact of a row.
+
+    Raises
+    ------
+    GraphMemError
+        If a relationship that was written by hand lacks a property.
+    """
+    try:
+        return _READER.edge(row)
+    except (TypeError, ValueError) as error:
+        raise lacks_properties(row[0]) from error
+
+
+def lacks_properties(fact_id: str) -> GraphMemError:
+    """Return the error for a relationship that was written by hand."""
+    return GraphMemError(
+        f"fact {fact_id!r} lacks properties that every fact has; it was written by hand: delete the relationship with "
+        "this graphmem_id, and add the fact by add_facts"
+    )
 
 
 def properties_json(properties: Properties) -> str | None:
@@ -96,7 +120,7 @@ def type_labels(entity_type: str) -> tuple[str, ...]:
     """Return the second label of an entity ("tool" → Tool, "part_of" → PartOf); none if no letter or digit is left."""
     words = re.findall(r"[^\W_]+", entity_type)
     label = "".join(word[0].upper() + word[1:] for word in words)[:_LONGEST_LABEL]
-    return (f"{label}Entity" if label in _OURS else label,) if label else ()
+    return (f"{label}Entity" if label in OUR_LABELS else label,) if label else ()
 
 
 def active_key(key: EdgeKey) -> str:

@@ -83,7 +83,7 @@ def translate(error: Neo4jError | DriverError, place: str, limit: float | None =
 
 def _conflict_reason(message: str) -> str:
     """Return the reason: another row of graphmem, or a constraint of another program on a label that graphmem uses."""
-    if "graphmem" in message.lower():
+    if "graphmem" in message.partition(" = ")[0].lower():  # what follows are values
         return "another row holds this key"
     return "a constraint that isn't graphmem's forbids it; drop that one, or give graphmem a database of its own"
 
@@ -324,6 +324,8 @@ _DONE_BY_ANOTHER = (
 )
 _RECORDED_WITHIN = 5
 _TRIES = 24
+OUR_NAMES = "graphmem_"
+"""Beginning of the names of the indexes and constraints of graphmem."""
 _POPULATED_WITHIN = 300
 _METADATA_ENTRIES = 16  # the last migration that changes their form
 _EPISODES_AT_ONCE = 5000
@@ -448,7 +450,9 @@ def _within(limits: Iterable[float], attempt: Callable[[float], object]) -> None
 
 
 def _await_indexes(session: Session, place: str) -> None:
-    for name, state in [record[0] for record in session.run(query("indexes"))]:
+    for name, state, *_ in [record[0] for record in session.run(query("indexes"))]:
+        if not name.startswith(OUR_NAMES):
+            continue
         if state == "POPULATING":
             session.run(query("await_index"), q={"name": name, "seconds": _POPULATED_WITHIN}).consume()
         elif state == "FAILED":

@@ -1,4 +1,3 @@
-// The indexes of graphmem and their states.
-SHOW INDEXES YIELD name, state
-WHERE name STARTS WITH 'graphmem_'
-RETURN [name, state] AS row
+// All indexes of the database, those of constraints too: name, state, labels or relationship types, properties, and kind.
+SHOW INDEXES YIELD name, state, type, labelsOrTypes, properties
+RETURN [name, state, labelsOrTypes, properties, type] AS row

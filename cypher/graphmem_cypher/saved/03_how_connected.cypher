@@ -13,5 +13,6 @@ MATCH (y:Graphmem {id: coalesce(b.entity_id, b.id)})
 WITH DISTINCT x, y
 MATCH path = SHORTEST 3 (x)
     (()-[r:SEMANTIC|TEMPORAL|CAUSAL|ENTITY|CO_OCCURRENCE
-        WHERE r.valid_to IS NULL OR (r.valid_to > datetime() AND r.valid_to > r.valid_from)]-()){1,5} (y)
+        WHERE r.graphmem_id IS NOT NULL AND (r.valid_to IS NULL
+            OR (r.valid_to > datetime() AND r.valid_to > r.valid_from))]-()){1,5} (y)
 RETURN path

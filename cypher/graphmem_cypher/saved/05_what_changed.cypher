@@ -5,7 +5,7 @@
 WITH datetime() - duration({days: $days}) AS since
 MATCH (s:Entity)
 USING INDEX SEEK s:Entity(scope, id)
-WHERE s.scope = $scope AND s.id > ''
+WHERE s.scope = $scope AND s.id > '' AND s:Graphmem
 MATCH (s)-[r:SEMANTIC|TEMPORAL|CAUSAL|ENTITY|CO_OCCURRENCE]->(t:Graphmem)
 WHERE r.recorded_at >= since OR r.expired_at >= since
 UNWIND CASE WHEN r.recorded_at >= since THEN [[r.recorded_at, 'learned']] ELSE [] END

@@ -3,7 +3,7 @@
 // :param scope => 'default'
 MATCH (s:Entity)
 USING INDEX SEEK s:Entity(scope, id)
-WHERE s.scope = $scope AND s.id > ''
+WHERE s.scope = $scope AND s.id > '' AND s:Graphmem
 MATCH (s)-[old:SEMANTIC|TEMPORAL|CAUSAL|ENTITY|CO_OCCURRENCE]->(before:Graphmem)
 WHERE old.superseded_by IS NOT NULL
 WITH s, old, before ORDER BY old.expired_at DESC, old.graphmem_id DESC LIMIT 25

@@ -5,7 +5,7 @@
 WITH ['works_at', 'lives_in', 'born_in', 'manages', 'married_to', 'has_status', 'has_budget', 'has_deadline', 'deployed_on', 'has_birthday', 'has_age', 'has_salary', 'has_rent', 'has_phone_number', 'has_email'] AS single
 MATCH (s:Entity)
 USING INDEX SEEK s:Entity(scope, id)
-WHERE s.scope = $scope AND s.id > ''
+WHERE s.scope = $scope AND s.id > '' AND s:Graphmem
 MATCH (s)-[r:SEMANTIC|TEMPORAL|CAUSAL|ENTITY]->(t:Graphmem)
 WHERE r.relation IN single + ['conflicts_with'] AND coalesce(r.kind, '') <> 'inferred'
     AND r.valid_from <= datetime() AND (r.valid_to IS NULL OR r.valid_to > datetime())

@@ -5,7 +5,7 @@
 MATCH (a:Graphmem {scope: $scope, canonical_name: toLower(normalize(trim($name), NFKC))})
 WHERE a.entity_type IS NOT NULL
 MATCH (x:Graphmem {id: coalesce(a.entity_id, a.id)})
-MATCH (x)-[r:SEMANTIC|TEMPORAL|CAUSAL|ENTITY|CO_OCCURRENCE]-(:Graphmem)
+MATCH (x)-[r:SEMANTIC|TEMPORAL|CAUSAL|ENTITY|CO_OCCURRENCE WHERE r.graphmem_id IS NOT NULL]-(:Graphmem)
 RETURN date(r.valid_from) AS `from`, date(r.valid_to) AS until,
     CASE
         WHEN r.valid_to IS NULL THEN 'holds'

@@ -4,7 +4,7 @@
 // :param speaker => 'Maya Chen'
 MATCH (p:Episode)
 USING INDEX SEEK p:Episode(scope, id)
-WHERE p.scope = $scope AND p.id > '' AND p.speaker = $speaker
+WHERE p.scope = $scope AND p.id > '' AND p:Graphmem AND p.speaker = $speaker
 WITH p ORDER BY p.id DESC LIMIT 200
 MATCH (p)-[:MENTIONS]->(s:Graphmem)-[r:SEMANTIC|TEMPORAL|CAUSAL|ENTITY|CO_OCCURRENCE]->(t:Graphmem)
 WHERE p.id IN r.episode_ids

@@ -3,12 +3,12 @@
 // :param scope => 'default'
 MATCH (e:Entity)
 USING INDEX SEEK e:Entity(scope, id)
-WHERE e.scope = $scope AND e.id > ''
-WITH e, COUNT { (e)-[:SEMANTIC|TEMPORAL|CAUSAL|ENTITY|CO_OCCURRENCE]-() } AS facts
+WHERE e.scope = $scope AND e.id > '' AND e:Graphmem
+WITH e, COUNT { (e)-[f:SEMANTIC|TEMPORAL|CAUSAL|ENTITY|CO_OCCURRENCE WHERE f.graphmem_id IS NOT NULL]-() } AS facts
 ORDER BY facts DESC, e.id LIMIT 10
 CALL (e) {
     OPTIONAL MATCH (e)-[r:SEMANTIC|TEMPORAL|CAUSAL|ENTITY|CO_OCCURRENCE]-(other:Graphmem)
-    WHERE r.valid_to IS NULL OR (r.valid_to > datetime() AND r.valid_to > r.valid_from)
+    WHERE r.graphmem_id IS NOT NULL AND (r.valid_to IS NULL OR (r.valid_to > datetime() AND r.valid_to > r.valid_from))
     RETURN r, other ORDER BY r.confidence DESC, r.graphmem_id DESC LIMIT 10
 }
 RETURN e, facts, r, other ORDER BY facts DESC, e.id

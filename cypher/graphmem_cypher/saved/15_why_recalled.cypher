@@ -5,7 +5,7 @@
 // :param query => ''
 MATCH (q:Recall)
 USING INDEX SEEK q:Recall(scope, id)
-WHERE q.scope = $scope AND q.id > '' AND toLower(q.query) CONTAINS toLower($query)
+WHERE q.scope = $scope AND q.id > '' AND q:Graphmem AND toLower(q.query) CONTAINS toLower($query)
 WITH q ORDER BY q.scope DESC, q.id DESC LIMIT 1
 OPTIONAL MATCH (q)-[a:ACTIVATED]->(e:Graphmem)
 OPTIONAL MATCH (e)-[r:SEMANTIC|TEMPORAL|CAUSAL|ENTITY|CO_OCCURRENCE]-(other:Graphmem)

@@ -65,6 +65,45 @@ def test_a_dropped_constraint_is_named(store: Neo4jBackend) -> None:
     assert diagnosis(store)["indexes"][0]
 
 
+def test_an_index_of_others_with_a_name_of_graphmem_is_named(store: Neo4jBackend) -> None:
+    ask(store, "DROP INDEX graphmem_sessions")
+    ask(store, "CREATE INDEX graphmem_sessions FOR (d:Doc) ON (d.body)")
+    try:
+        well, detail = diagnosis(store)["indexes"]
+        assert (well, "graphmem_sessions is one of Doc (body)" in detail) == (False, True)
+    finally:
+        ask(store, "DROP INDEX graphmem_sessions")
+        ask(store, INDEX)
+        ask(store, "CALL db.awaitIndexes(60)")
+
+
+def test_an_equal_index_of_others_serves_as_well(store: Neo4jBackend) -> None:
+    ask(store, "DROP INDEX graphmem_sessions")
+    ask(store, "CREATE INDEX theirs FOR (n:Graphmem) ON (n.scope, n.session_key, n.id)")
+    ask(store, "CALL db.awaitIndexes(60)")
+    try:
+        assert diagnosis(store)["indexes"][0]
+    finally:
+        ask(store, "DROP INDEX theirs")
+        ask(store, INDEX)
+        ask(store, "CALL db.awaitIndexes(60)")
+
+
+def test_constraints_of_others_that_may_refuse_writes_are_named(store: Neo4jBackend) -> None:
+    ask(store, "CREATE CONSTRAINT their_people FOR (p:Person) REQUIRE p.name IS UNIQUE")
+    ask(store, "CREATE CONSTRAINT their_mails FOR (p:Person) REQUIRE p.mail IS UNIQUE")
+    ask(store, "CREATE CONSTRAINT their_docs FOR (d:Doc) REQUIRE d.name IS UNIQUE")
+    try:
+        well, detail = diagnosis(store)["constraints"]
+    finally:
+        for name in ("their_people", "their_mails", "their_docs"):
+            ask(store, "DROP CONSTRAINT $name", name=name)
+    assert (well, detail.partition(";")[0]) == (
+        False,
+        "of others: their_people on :Person (name): they may refuse writes",
+    )
+
+
 def test_a_search_without_its_index_says_who_knows_more(store: Neo4jBackend) -> None:
     [made] = ask(store, "SHOW INDEXES YIELD name, createStatement WHERE name = 'graphmem_words' RETURN createStatement")
     ask(store, "DROP INDEX graphmem_words")

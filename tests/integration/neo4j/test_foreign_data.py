@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from graphmem import GraphMemory
-from graphmem.errors import Conflict
+from graphmem.errors import Conflict, GraphMemError
 from graphmem.models import AsOf, Changes, CommunityQuery, EdgeQuery, EntityQuery, EpisodeQuery, RecallQuery, Scope
 from graphmem_neo4j import Neo4jBackend, open_backend
 from tests.integration.neo4j.support import MOMENT, SCOPE, ask, edge, entity, of
@@ -143,11 +143,30 @@ def test_a_relationship_that_others_drew_between_our_entities_is_no_fact(store: 
     assert ask(store, EDGES) == before
 
 
-def test_a_constraint_of_others_that_forbids_our_rows_is_told_as_theirs(store: Neo4jBackend) -> None:
+def test_a_fact_written_by_hand_without_its_properties_is_named(store: Neo4jBackend) -> None:
+    anna, berta = entity("Anna"), entity("Berta")
+    store.write(SCOPE, of(anna, berta))
+    ask(
+        store,
+        "MATCH (a:Graphmem {id: $a}), (b:Graphmem {id: $b}) "
+        "CREATE (a)-[:SEMANTIC {graphmem_id: 'by-hand', scope: $scope, relation: 'knows'}]->(b)",
+        a=anna.id,
+        b=berta.id,
+        scope=SCOPE.key,
+    )
+    with pytest.raises(GraphMemError, match="fact 'by-hand' lacks properties"):
+        store.find_edges([SCOPE], EdgeQuery())
+    with pytest.raises(GraphMemError, match="fact 'by-hand' lacks properties"):
+        store.find_active_facts(SCOPE)
+
+
+@pytest.mark.parametrize("name", ["Foreign Anna", "Graphmem Project"])
+def test_a_constraint_of_others_that_forbids_our_rows_is_told_as_theirs(store: Neo4jBackend, name: str) -> None:
+    ask(store, "MERGE (p:Person {name: $name}) SET p.foreign = coalesce(p.foreign, 99)", name=name)
     ask(store, "CREATE CONSTRAINT foreign_name IF NOT EXISTS FOR (n:Person) REQUIRE n.name IS UNIQUE")
     try:
         with pytest.raises(Conflict, match="a constraint that isn't graphmem's"):
-            store.write(SCOPE, of(entity("Foreign Anna")))
+            store.write(SCOPE, of(entity(name)))
     finally:
         ask(store, "DROP CONSTRAINT foreign_name IF EXISTS")
     assert store.find_entities([SCOPE], EntityQuery()) == []

@@ -21,7 +21,8 @@ SCANS_OF_TYPES = "DirectedRelationshipTypeScan", "UndirectedRelationshipTypeScan
 SCANS_OF_EDGE_INDEXES = "DirectedRelationshipIndexScan", "UndirectedRelationshipIndexScan"
 UNKNOWN = re.compile(r"The (property|label|relationship type) `\w+` does not exist")
 NOT_EXPLAINED = {
-    *("await_index", "database_name", "drop_vector_index", "gds_version", "has_gds", "indexes", "create_vector_index"),
+    *("await_index", "database_name", "drop_vector_index", "gds_version", "has_gds", "indexes", "unique_constraints"),
+    "create_vector_index",
     *("server", "try_index", "vector_index"),
 }
 

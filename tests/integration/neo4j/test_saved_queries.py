@@ -29,7 +29,7 @@ from graphmem.ontology import DEFAULT_ONTOLOGY
 from graphmem_cypher import saved, style
 from graphmem_neo4j import Neo4jBackend, open_backend
 from graphmem_neo4j.rows import type_labels
-from tests.integration.neo4j.support import MOMENT, edge, explain, operators_of
+from tests.integration.neo4j.support import MOMENT, ask, edge, explain, operators_of
 from tests.integration.neo4j.team import TEAM, UNREADABLE, WAITING, open_team, tell
 from tests.neo4j_server import NoServer, forget_plans
 from tests.shared_servers import unavailable
@@ -57,6 +57,18 @@ COMMUNITIES = {
     "Hooli": ["Lena Ortiz", "Tom Berg", "Hooli"],
 }
 
+# no query may show what is not graphmem's
+OTHERS = """
+CREATE (:Entity:Person {id: 'zz', scope: $scope, name: 'Their person', entity_type: 'person'})
+    -[:SEMANTIC]->(:Entity:Person {id: 'zzz', scope: $scope, name: 'Their other person', entity_type: 'person'}),
+    (:Episode {id: 'zz', scope: $scope, text: 'Theirs', source: 'theirs', speaker: 'Ravi Menon'}),
+    (:Recall {id: 'zz', scope: $scope, query: 'theirs'}),
+    (:Community {id: 'zz', scope: $scope, name: 'Theirs', level: 0})
+WITH 1 AS created LIMIT 1
+MATCH (a:Graphmem:Person {scope: $scope, name: 'Maya Chen'}), (b:Graphmem:Person {scope: $scope, name: 'Tom Berg'})
+CREATE (a)-[:CAUSAL {note: 'theirs'}]->(b)
+"""
+
 Run = Callable[..., list[Record]]
 
 
@@ -68,6 +80,7 @@ def store(empty_neo4j_of_module: str) -> Generator[Neo4jBackend, None, None]:
         tell(memory)
     store = open_backend(empty_neo4j_of_module)
     store.write(TEAM, groups_and_recalls(store))
+    ask(store, OTHERS, scope=TEAM.key)
     forget_plans(empty_neo4j_of_module)  # plans are made for how much there is
     yield store
     store.close()
@@ -321,6 +334,7 @@ def test_health_counts_agree_with_the_memory_s_own(run: Run, empty_neo4j_of_modu
         "episodes that failed": 1,
         "entities with neither facts nor mentions": 0,
         "facts across scopes": 0,
+        "facts written by hand without all properties": 0,
     }
 
 
