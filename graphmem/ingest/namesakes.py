@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from graphmem.ingest.extract.spacy.words import KIN
+from graphmem.ingest.extract.spacy.words import KIN, KIN_PREFIXES, PLAIN_KIN, has
 from graphmem.models import EdgeQuery, Episode, EpisodeQuery, Scope, is_retracted
 from graphmem.protocols import ExtractedEdge, Extraction, GraphBackend
 from graphmem.text.normalize import canonical
@@ -29,12 +29,17 @@ _KIND_OF = {
     **{noun: kind for kind, nouns in _KINDS.items() for noun in nouns.split()},
 }
 _RELATIONS = {
-    **{f"has_{noun}": kind for noun, kind in _KIND_OF.items()},
+    **{has(noun): kind for noun, kind in _KIND_OF.items()},
     "married_to": "partner",
     "is_engaged_to": "partner",
 }
 """Relation to a person → kind of the tie. One person has only one kind of tie to another one."""
-_INTRODUCED = re.compile(rf"\b({'|'.join(_KIND_OF)})(?:,|\s+named|\s+called)?\s+([^\W\d_]+)", re.IGNORECASE)
+_NOUNS = "|".join((*PLAIN_KIN, *(noun for noun in _KIND_OF if noun not in KIN)))
+_INTRODUCED = re.compile(
+    rf"\b((?:{'|'.join(KIN_PREFIXES[1:])})?(?:{_NOUNS})(?:-in-law| in law)?)"
+    r"(?:,|\s+named|\s+called)?\s+([^\W\d_]+)",
+    re.IGNORECASE,
+)
 _MOST = 10  # entities examined for each name
 _TIES = 1000  # ties examined for all names
 _TURNS = 50  # turns of a session examined for who was meant last
@@ -114,7 +119,8 @@ class _People:
     def renamed(self, episode: Episode, found: Extraction, names: Iterable[str]) -> Extraction:
         """Return an extraction with the names of those who are meant, without what could be about several people."""
         introduced = {
-            (canonical(name), _KIND_OF[noun.lower()]): noun.lower() for noun, name in _INTRODUCED.findall(episode.text)
+            (canonical(name), _KIND_OF.get(noun.lower(), "acquaintance")): noun.lower()
+            for noun, name in _INTRODUCED.findall(episode.text)
         }
         for name in names:
             key = canonical(name)

@@ -43,14 +43,17 @@ SECOND_PERSON = _words("second_person")
 THIRD_PERSON: Mapping[str, str] = {word: gender for gender, words in _lists("third_person").items() for word in words}
 POSSESSIVES = _words("possessives")
 KIN_PREFIXES: tuple[str, ...] = ("", *_TABLES["words"]["kin_prefixes"].split())
+PLAIN_KIN: Mapping[str, str] = {
+    word: "" if gender == "either" else gender for gender, words in _lists("kin").items() for word in words
+}
+"""Nouns for persons by relationship → their gender, if the noun implies it."""
 KIN: Mapping[str, str] = {
-    f"{prefix}{word}{law}": "" if gender == "either" else gender
-    for gender, words in _lists("kin").items()
-    for word in words
+    f"{prefix}{word}{law}": gender
+    for word, gender in PLAIN_KIN.items()
     for prefix in KIN_PREFIXES
     for law in ("", "-in-law", " in law")
 }
-"""Nouns for persons by relationship → their gender, if the noun implies it."""
+"""The same with what is made of them: "ex-wife", "brother-in-law"."""
 BEFORE_RELATIVES = _words("before_relatives")
 CALENDAR = _words("calendar")
 PETS = _words("pets")
