@@ -14,10 +14,9 @@ from neo4j import Transaction
 
 from graphmem.errors import GraphMemError
 from graphmem.models import Scope, StoreStats, utc_now
-from graphmem.ontology import ENTITY_TYPES
 from graphmem_cypher import migrations, query
 from graphmem_neo4j.connection import Database, Neo4jRole
-from graphmem_neo4j.rows import OUR_LABELS, TYPES, moment, type_labels
+from graphmem_neo4j.rows import OUR_LABELS, TYPES, moment
 from graphmem_neo4j.server import OUR_NAMES
 
 Finding = tuple[bool, str]
@@ -26,6 +25,10 @@ _CLOCKS_APART = timedelta(seconds=5)
 _ROUND_TRIPS = 5
 _FAR = 0.05
 """Seconds of a round trip from which recalls, which take up to six, become noticeably slow."""
+TYPE_LABELS = frozenset(
+    "Person Organization Location Event Project Decision Tool Technology Language Concept File Config".split()
+)
+"""Labels of the entity types of the default ontology."""
 _WRITTEN = frozenset(
     "name canonical_name entity_type summary scope text title speaker role source session_id occurred_at external_id "
     "level query relation fact confidence valid_from".split()
@@ -153,7 +156,7 @@ def _constraints(database: Database) -> Finding:
     """Name the constraints of others that may refuse what graphmem writes: its nodes have their labels as well."""
     expected = _expected()
     rows: list[tuple[str, list[str], list[str]]] = database.read("unique_constraints")
-    labels = {*OUR_LABELS, *(label for kind in ENTITY_TYPES for label in type_labels(kind)), *TYPES}
+    labels = {*OUR_LABELS, *TYPE_LABELS, *TYPES}
     foreign = [
         f"{name} on :{label} ({', '.join(keys)})"
         for name, (label, *_), keys in rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Barrier, Thread
 from typing import ClassVar, TypeVar
@@ -175,11 +175,16 @@ def contents(store: GraphBackend, scope: Scope) -> Contents:
         memberships=store.find_memberships([scope], MembershipQuery(ended=True), limit=limit),
         recalls=store.find_recalls([scope], RecallQuery(), limit=limit),
         merges=store.find_merges([scope], MergeQuery(undone=True), limit=limit),
-        index=store.read_index(scope, limit=limit),
+        index=sorted((_unplaced(e) for e in store.read_index(scope, limit=limit)), key=lambda e: (e.kind, e.key)),
         index_model=store.index_state(scope).model,
         job_states=store.find_job_states(scope),
         stats=store.stats(scope),
     )
+
+
+def _unplaced(entry: IndexEntry) -> IndexEntry:
+    """Return an entry of the index without its position, which differs between stores."""
+    return replace(entry, position=0)
 
 
 def everything(store: GraphBackend, scopes: Sequence[Scope] | None = None) -> dict[str, Contents]:

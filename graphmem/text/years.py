@@ -116,7 +116,7 @@ def _is_count(before: str, lead: str, year: int, *, is_range: bool) -> bool:
 
 
 def _may_follow(word: str, before: str, lead: str, year: int) -> bool:
-    """Return whether a word may follow a year: no noun, except a name at the begin of a clause ("In 2019 Maria")."""
+    """Return whether a word may follow a year: no noun, except a name that begins a clause ("In 2019 Maria")."""
     if _is_function_word(word):
         return True
     lower = word.lower()

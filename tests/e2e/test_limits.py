@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
@@ -56,13 +56,15 @@ def test_a_long_turn_is_parsed_in_pieces(monkeypatch: pytest.MonkeyPatch) -> Non
     pipeline = english_pipeline()
 
     class Watched:
-        def pipe(self, texts: Sequence[str], **options: Any) -> Iterator[Any]:
-            parsed.extend(map(len, texts))
-            return pipeline.pipe(texts, **options)
-
-        def __call__(self, text: str) -> Any:
+        def make_doc(self, text: str) -> Any:
             parsed.append(len(text))
-            return pipeline(text)
+            return pipeline.make_doc(text)
+
+        def pipe(self, docs: Iterable[Any], **options: Any) -> Iterator[Any]:
+            return cast("Iterator[Any]", pipeline.pipe(docs, **options))
+
+        def __call__(self, doc: Any) -> Any:
+            return pipeline(doc)
 
     def watched(_: str | None) -> Watched:
         return Watched()

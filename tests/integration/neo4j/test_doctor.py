@@ -9,7 +9,10 @@ import pytest
 
 from graphmem.errors import BackendUnavailable
 from graphmem.models import Changes
+from graphmem.ontology import ENTITY_TYPES
 from graphmem_neo4j import Neo4jBackend, open_backend
+from graphmem_neo4j.diagnostics import TYPE_LABELS
+from graphmem_neo4j.rows import type_labels
 from tests.integration.neo4j.support import SCOPE, ask, edge, entity, of
 
 INDEX = "CREATE INDEX graphmem_sessions IF NOT EXISTS FOR (n:Graphmem) ON (n.scope, n.session_key, n.id)"
@@ -87,6 +90,10 @@ def test_an_equal_index_of_others_serves_as_well(store: Neo4jBackend) -> None:
         ask(store, "DROP INDEX theirs")
         ask(store, INDEX)
         ask(store, "CALL db.awaitIndexes(60)")
+
+
+def test_the_labels_of_entities_are_those_of_the_default_ontology() -> None:
+    assert {label for kind in ENTITY_TYPES for label in type_labels(kind)} == TYPE_LABELS
 
 
 def test_constraints_of_others_that_may_refuse_writes_are_named(store: Neo4jBackend) -> None:
