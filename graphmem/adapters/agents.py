@@ -220,7 +220,7 @@ def turn_keys(history: Sequence[object], turn: Sequence[object], stored: Sequenc
 def batch_keys(
     messages: Iterable[object], stored: Sequence[str], place: int | None = 0
 ) -> tuple[list[str], int | None]:
-    """Return a key for each message of a part of a conversation, some of which may be stored, and the next `place`.
+    """Assign a key to each message of a part of a conversation; messages that are stored already keep theirs.
 
     Use it if messages have no lasting ids, only parts of the conversation are passed on, and none of them is known to
     be new. A conversation that is passed on again, from its beginning, gets the keys of the stored messages; so does
@@ -233,7 +233,12 @@ def batch_keys(
     stored
         Keys of the stored messages of the conversation, in order.
     place
-        How many stored messages were passed on again by the parts before; None if one of these was new.
+        Number of stored messages that the previous parts repeated; None if one of these parts was new.
+
+    Returns
+    -------
+    list of str, int or None
+        The keys, and the `place` of the next part.
     """
     given = _contents(messages)
     known = [_content_of(key) for key in stored]

@@ -516,16 +516,8 @@ class LeavesMovedFacts(Sound):
 class OrdersByBeginningAlone(Sound):
     """Orders the newest facts by their beginning and id, whenever they were recorded."""
 
-    def find_edges(
-        self,
-        scopes: Sequence[Scope],
-        query: EdgeQuery,
-        *,
-        after: str = "",
-        limit: int = 1000,
-        newest_first: bool = False,
-    ) -> list[Edge]:
-        if not newest_first:
-            return super().find_edges(scopes, query, after=after, limit=limit)
+    def find_edges(self, scopes: Sequence[Scope], query: EdgeQuery, **paging: Any) -> list[Edge]:
+        if not paging.get("newest_first"):
+            return super().find_edges(scopes, query, **paging)
         found = super().find_edges(scopes, query, limit=10**9)
-        return sorted(found, key=lambda edge: (edge.valid_from, edge.id), reverse=True)[:limit]
+        return sorted(found, key=lambda edge: (edge.valid_from, edge.id), reverse=True)[: paging.get("limit", 1000)]
