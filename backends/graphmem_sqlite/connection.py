@@ -52,8 +52,8 @@ _ALL_IDLE_READERS = 64  # in all stores of the process: each holds two files ope
 _RETRYABLE = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL}  # in use, or no room for a second copy
 _DAMAGED = "SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_FORMAT"
 _UNIQUE_VIOLATIONS = "SQLITE_CONSTRAINT_UNIQUE", "SQLITE_CONSTRAINT_PRIMARYKEY", "SQLITE_CONSTRAINT_ROWID"
-
-
+_NO_WAIT = "PRAGMA busy_timeout = 0"  # the writer waits in `_begin`
+_POLL = 0.001  # seconds between attempts to begin a write transaction while another process writes
 MIGRATION_MARKER = "SELECT id || ' ' || state FROM move WHERE one = 1"
 
 
@@ -144,6 +144,7 @@ class Database:
                 create_private(file.path)
             with translated(self.name):
                 self._writer = self._first_connection()
+                self._writer.execute(_NO_WAIT)
             if self._key is None:
                 self._key = self._held()
             if not self._mode.startswith("ro"):
@@ -332,6 +333,7 @@ class Database:
             self._require_same_file()
             if self._writer.in_transaction:
                 return False
+            self._writer.execute(f"PRAGMA busy_timeout = {int(1000 * self._timeout)}")
             self._writer.execute("PRAGMA temp_store = FILE")  # the file may be larger than memory
             try:
                 self._writer.execute("VACUUM")
@@ -339,16 +341,18 @@ class Database:
                 if error.sqlite_errorcode & 0xFF in _RETRYABLE:
                     return False
                 raise
+            else:
+                busy, *_ = self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+                return not busy
             finally:
                 self._writer.execute("PRAGMA temp_store = MEMORY")
-            busy, *_ = self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-            return not busy
+                self._writer.execute(_NO_WAIT)
 
     @contextmanager
     def _bracket(self, begin: str, commit: str, undo: tuple[str, ...]) -> Generator[None, None, None]:
         connection = self._writer
         with translated(self.name):
-            connection.execute(begin)
+            self._begin(begin)
         try:
             yield
             self._require_transaction()
@@ -362,6 +366,22 @@ class Database:
                     for statement in undo:
                         connection.execute(statement)
             raise
+
+    def _begin(self, statement: str) -> None:
+        """Begin a transaction as soon as no other process writes.
+
+        SQLite's own wait sleeps for up to 100 ms at a time, longer than most transactions last.
+        """
+        deadline = time.monotonic() + self._timeout
+        while True:
+            try:
+                self._writer.execute(statement)
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                    raise
+                time.sleep(_POLL)
+            else:
+                return
 
     def _require_transaction(self) -> None:
         """Check that SQLite hasn't rolled back; a block that went on after that error would write on its own."""
