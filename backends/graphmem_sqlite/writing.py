@@ -84,8 +84,10 @@ WHERE key = ?
 """
 DROP_EDGE_EPISODES = "DELETE FROM edge_episodes WHERE edge = ?"
 ADD_EDGE_EPISODE = "INSERT INTO edge_episodes (edge, position, episode) VALUES (?, ?, ?)"
-EDGE_EPISODES = """
-SELECT l.edge, l.position, l.episode FROM json_each(?) AS wanted CROSS JOIN edge_episodes AS l ON l.edge = wanted.value
+CORROBORATE_EDGE = """
+INSERT INTO edge_episodes (edge, position, episode)
+SELECT ?1, coalesce((SELECT max(position) + 1 FROM edge_episodes WHERE edge = ?1), 0), ?2
+WHERE NOT EXISTS (SELECT 1 FROM edge_episodes WHERE episode = ?2 AND edge = ?1)
 """
 RAISE_CONFIDENCE = "UPDATE edges SET confidence = ?1 WHERE key = ?2 AND confidence < ?1"
 ADD_MENTION = """
@@ -320,20 +322,9 @@ class _Write:
             return
         keys = self._edge_keys(s.edge_id for s in corroborations)
         self._connection.executemany(RAISE_CONFIDENCE, [(s.confidence, keys[s.edge_id]) for s in corroborations])
-        held: dict[int, dict[int, None]] = {key: {} for key in keys.values()}
-        free = dict.fromkeys(held, 0)
-        for edge, position, episode in self._connection.execute(EDGE_EPISODES, (as_json(held),)):
-            held[edge][episode] = None
-            free[edge] = max(free[edge], position + 1)
-        added: list[Row] = []
-        for corroboration in corroborations:
-            key = keys[corroboration.edge_id]
-            for episode in (self._episodes[i] for i in corroboration.episode_ids):
-                if episode not in held[key]:
-                    held[key][episode] = None
-                    added.append((key, free[key], episode))
-                    free[key] += 1
-        self._connection.executemany(ADD_EDGE_EPISODE, added)
+        self._connection.executemany(
+            CORROBORATE_EDGE, [(keys[s.edge_id], self._episodes[i]) for s in corroborations for i in s.episode_ids]
+        )
 
     # Episodes -------------------------------------------------------------------------------------
 

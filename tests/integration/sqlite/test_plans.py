@@ -16,6 +16,7 @@ from graphmem.models import (
     AsOf,
     Changes,
     CommunityQuery,
+    Corroboration,
     EdgeQuery,
     EdgeType,
     Entity,
@@ -224,16 +225,21 @@ def hub_store(path: Path, size: int) -> tuple[SQLiteBackend, Entity]:
 
 def steps(store: SQLiteBackend, read: Callable[[], object]) -> int:
     """Count the steps of SQLite's virtual machine, in tens, that a read takes."""
+    with store.database.reading() as connection:
+        pass  # goes back to the pool, from which the read takes it again
+    return steps_on(connection, read)
+
+
+def steps_on(connection: sqlite3.Connection, call: Callable[[], object]) -> int:
+    """Count the steps, in tens, that a call takes on a connection."""
     taken = [0]
 
     def step() -> int:
         taken[0] += 1
         return 0
 
-    with store.database.reading() as connection:
-        pass  # goes back to the pool, from which the read takes it again
     connection.set_progress_handler(step, 10)
-    read()
+    call()
     connection.set_progress_handler(None, 0)
     return taken[0]
 
@@ -293,6 +299,23 @@ def hubs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[tuple[SQLite
 def test_the_work_of_a_read_does_not_grow_with_a_hub(hubs: list[tuple[SQLiteBackend, Entity]], name: str) -> None:
     small, large = (steps(store, lambda s=store, h=hub: READS[name](s, h)) for store, hub in hubs)
     assert large <= 1.3 * small + 50
+
+
+def test_the_work_of_a_corroboration_does_not_grow_with_the_episodes_of_a_fact(tmp_path: Path) -> None:
+    taken: list[int] = []
+    for size in (100, 3000):
+        store = store_at(tmp_path / f"{size}.db")
+        ada, ben, latest = entity("Ada"), entity("Ben"), Episode(scope=SCOPE, text="again")
+        told = [Episode(scope=SCOPE, text=f"turn {n}") for n in range(size)]
+        store.add_episodes(SCOPE, [*told, latest])
+        fact = edge(ada, ben, confidence=0.5).changed(episode_ids=tuple(e.id for e in told))
+        store.write(SCOPE, Changes(entities=(ada, ben), edges=(fact,)))
+        again = Changes(corroborations=(Corroboration(fact.id, 0.9, (latest.id,)),))
+        taken.append(steps_on(store.database.writer, lambda s=store, c=again: s.write(SCOPE, c)))
+        (stored,) = store.find_edges([SCOPE], EdgeQuery())
+        assert stored.episode_ids == (*fact.episode_ids, latest.id)
+        store.close()
+    assert taken[1] <= 1.3 * taken[0] + 20
 
 
 def test_the_newest_facts_of_a_hub_are_the_newest(hubs: list[tuple[SQLiteBackend, Entity]]) -> None:
