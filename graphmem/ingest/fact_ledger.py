@@ -151,11 +151,14 @@ class FactLedger:
     @property
     def supports(self) -> tuple[Corroboration, ...]:
         """Corroborations of known rows."""
-        return tuple(
-            Corroboration(e.id, e.confidence, tuple(i for i in e.episode_ids if i not in self._known[e.id].episode_ids))
-            for e in self._changed()
-            if _differing(e, self._known[e.id]) & _SUPPORT
-        )
+        found: list[Corroboration] = []
+        for edge in self._changed():
+            known = self._known[edge.id]
+            if _differing(edge, known) & _SUPPORT:
+                before = set(known.episode_ids)
+                added = tuple(i for i in edge.episode_ids if i not in before)
+                found.append(Corroboration(edge.id, edge.confidence, added))
+        return tuple(found)
 
     def _changed(self) -> list[Edge]:
         changed = (edge for i, edge in self._rows.items() if i in self._known and edge is not self._known[i])
