@@ -7,7 +7,7 @@ import sqlite3
 import time
 from collections import OrderedDict, deque
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from threading import Lock, get_ident, local
 from urllib.parse import quote
 
@@ -52,7 +52,6 @@ _ALL_IDLE_READERS = 64  # in all stores of the process: each holds two files ope
 _RETRYABLE = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL}  # in use, or no room for a second copy
 _DAMAGED = "SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_FORMAT"
 _UNIQUE_VIOLATIONS = "SQLITE_CONSTRAINT_UNIQUE", "SQLITE_CONSTRAINT_PRIMARYKEY", "SQLITE_CONSTRAINT_ROWID"
-_NO_WAIT = "PRAGMA busy_timeout = 0"  # the writer waits in `_begin`
 _POLL = 0.001  # seconds between attempts to begin a write transaction while another process writes
 MIGRATION_MARKER = "SELECT id || ' ' || state FROM move WHERE one = 1"
 
@@ -144,7 +143,7 @@ class Database:
                 create_private(file.path)
             with translated(self.name):
                 self._writer = self._first_connection()
-                self._writer.execute(_NO_WAIT)
+                self._writer.execute("PRAGMA busy_timeout = 0")  # the writer waits in `_begin`
             if self._key is None:
                 self._key = self._held()
             if not self._mode.startswith("ro"):
@@ -333,20 +332,16 @@ class Database:
             self._require_same_file()
             if self._writer.in_transaction:
                 return False
-            self._writer.execute(f"PRAGMA busy_timeout = {int(1000 * self._timeout)}")
-            self._writer.execute("PRAGMA temp_store = FILE")  # the file may be larger than memory
-            try:
-                self._writer.execute("VACUUM")
-            except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode & 0xFF in _RETRYABLE:
-                    return False
-                raise
-            else:
-                busy, *_ = self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            with closing(self._connect()) as connection:  # it waits for others, unlike the writer
+                connection.execute("PRAGMA temp_store = FILE")  # the file may be larger than memory
+                try:
+                    connection.execute("VACUUM")
+                except sqlite3.OperationalError as error:
+                    if error.sqlite_errorcode & 0xFF in _RETRYABLE:
+                        return False
+                    raise
+                busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
                 return not busy
-            finally:
-                self._writer.execute("PRAGMA temp_store = MEMORY")
-                self._writer.execute(_NO_WAIT)
 
     @contextmanager
     def _bracket(self, begin: str, commit: str, undo: tuple[str, ...]) -> Generator[None, None, None]:
