@@ -153,11 +153,12 @@ class SearchIndex:
 
     def _now(self) -> float:
         """Return the time. Reset all cursors if the clock went back, since new ids may be below indexed ones."""
-        now = time.time()
-        if now < self._looked_at:
-            self._indexed.clear()
-        self._looked_at = now
-        return now
+        with self._lock:  # or a thread that took its time earlier would seem to show a clock that went back
+            now = time.time()
+            if now < self._looked_at:
+                self._indexed.clear()
+            self._looked_at = now
+            return now
 
     def _index_batch(self, scope: Scope, kind: IndexKind, limit: int) -> tuple[int, bool]:
         """Index a batch of unindexed rows; return their number, and whether none are left."""
@@ -367,7 +368,12 @@ class SearchIndex:
         with self._lock:
             copy = self._copies.put(key, self._copies.get(key) or self._empty(dimension))
         with copy.lock:
-            self._refresh(copy, key, copy.corpus.dimension or dimension)
+            try:
+                self._refresh(copy, key, copy.corpus.dimension or dimension)
+            except BaseException:
+                with self._lock:  # the copy may lack entries before its positions
+                    self._copies.drop(lambda scopes: scopes == key)
+                raise
             with self._lock:
                 self._copies.measure(key, copy)
             yield copy

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import uuid_utils
 
+from graphmem.errors import BackendUnavailable
 from graphmem.index.encoder import EpisodeEncoder
 from graphmem.models import (
     Changes,
@@ -119,6 +120,25 @@ def test_rows_from_before_the_last_indexing_are_not_scanned_again(
     assert index.stale_scopes([HOME]) == []
     [cursor] = cursors
     assert cursor.episode == module._id_of(clock.begin + 20.0 - module._USUAL_LATENESS)  # pyright: ignore[reportPrivateUsage]
+
+
+@pytest.mark.parametrize("read", ["index_status", "entry_pages", "get_episodes"])
+def test_what_a_failed_read_missed_is_read_by_the_next(
+    store: GraphBackend, clock: Clock, monkeypatch: pytest.MonkeyPatch, read: str
+) -> None:
+    index = settled(store, HOME)
+    put(store, clock, 0.0)
+    assert index.index_waiting(HOME)
+
+    def away(*_: object, **__: object) -> None:
+        raise BackendUnavailable("away")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, read, away)
+        with pytest.raises(BackendUnavailable), index.copy([HOME]):
+            pass
+    with index.copy([HOME]) as copy:
+        assert len(copy.corpus.ids) == 1
 
 
 def test_what_is_of_long_ago_is_found_when_it_is_told(store: GraphBackend, clock: Clock) -> None:
