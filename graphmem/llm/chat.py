@@ -68,7 +68,13 @@ class TimedCalls(Generic[T]):
                     results[position] = TooManyHanging(f"{self._max_abandoned} earlier calls still hang")
                 else:
                     actions: list[Callable[[], None]] = []
-                    running.append(_Running(position, _start(call, actions), time.monotonic() + self._timeout, actions))
+                    try:
+                        future = _start(call, actions)
+                    except RuntimeError as error:  # no more threads can be started
+                        self._slots.release()
+                        results[position] = error
+                    else:
+                        running.append(_Running(position, future, time.monotonic() + self._timeout, actions))
             running = self._settle(running, results)
         return [results[position] for position in range(len(calls))]
 

@@ -236,6 +236,23 @@ def test_model_that_hangs_fails_after_the_time_limit() -> None:
         release.set()
 
 
+def test_calls_go_on_after_threads_could_not_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    embedder = Embedder(Arithmetic(), timeout=5.0)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        for text in "abcdef":
+            with pytest.raises(EmbeddingFailed, match="can't start new thread"):
+                embedder.vector(text)
+    found: list[int] = []
+    later = threading.Thread(target=lambda: found.append(len(embedder.vector("a"))), daemon=True)
+    later.start()
+    later.join(10)
+    assert found == [embedder.dimension]
+
+
 @pytest.mark.parametrize(
     "options", [{"timeout": 0.0}, {"timeout": float("nan")}, {"batch_size": 0}, {"cache_bytes": -1}]
 )
