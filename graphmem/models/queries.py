@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar, cast, get_args
 
@@ -408,7 +408,7 @@ SubgraphEdge = tuple[str, K, K, str, EdgeType, str, float, float, float, bool]
 """Id, keys of source and target, relation, type, fact, confidence, retrieval count, start (seconds), inferred."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Subgraph:
     """The neighborhood of a set of seeds as arrays: n nodes, m edges.
 
@@ -446,6 +446,10 @@ class Subgraph:
     retrieval_count: NDArray[np.float64]
     valid_from: NDArray[np.float64]
     inferred: NDArray[np.bool_]
+
+    def __eq__(self, other: object) -> bool:
+        names = [each.name for each in fields(self)]
+        return isinstance(other, Subgraph) and all(list(getattr(self, n)) == list(getattr(other, n)) for n in names)
 
     @classmethod
     def of(

@@ -473,8 +473,10 @@ def test_a_differing_shadow_read_is_counted_by_method(tmp_path: Path, monkeypatc
         store.find_entities([home()], EntityQuery())
         store.find_aliases([home()], [entity_id(1)])
         store.find_entities([home()], EntityQuery())
+        store.expand([home()], [entity_id(1)], hops=1)
+        store.expand([home()], [entity_id(2)], hops=1)
         follower.work()
-        counted = {"find_aliases": 1, "find_entities": 2}
+        counted = {"expand": 1, "find_aliases": 1, "find_entities": 2}
         assert differences_of(there.migration.source.find_job_state(home(), SHADOW)) == counted
         assert there.migration.status().differences == counted
         store.close()
