@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, tzinfo
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
@@ -161,7 +162,7 @@ class GraphMemory(Exploration):
 
     async def aclose(self, seconds: float | None = None) -> None:
         """`close` for async code."""
-        await self._engine.workers.run("jobs", partial(self._engine.close, seconds))
+        await asyncio.to_thread(self._engine.close, seconds)
 
     def __enter__(self) -> Self:
         return self

@@ -466,6 +466,23 @@ def test_turns_that_wait_while_the_memory_is_closed_are_stored_or_fail(tmp_path:
         assert again.stats().episodes == len(again.episodes(stored)) == len(stored) > 0
 
 
+def test_a_memory_is_closed_while_all_threads_for_long_calls_are_taken(tmp_path: Path) -> None:
+    memory = GraphMemory.open(f"sqlite:///{tmp_path}/memory.db", extractor="none", embeddings="none")
+    ended = threading.Event()
+
+    async def run() -> None:
+        workers = memory.admin._engine.workers  # pyright: ignore[reportPrivateUsage]
+        jobs = [asyncio.ensure_future(workers.run("jobs", ended.wait)) for _ in range(8)]
+        await asyncio.sleep(0.1)
+        try:
+            await asyncio.wait_for(memory.aclose(0), 10)
+        finally:
+            ended.set()
+        await asyncio.gather(*jobs)
+
+    asyncio.run(run())
+
+
 async def typed(memory: GraphMemory) -> None:
     """Is never run: type checkers see parameters and results of the async forms."""
     receipt: Receipt = await memory.aremember("hello", speaker="Maya")
