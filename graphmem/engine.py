@@ -469,7 +469,7 @@ class Engine:
     ) -> Forgotten:
         """Erase the expired episodes of a scope."""
         index, now = self.search.index, self.clock()
-        with span("graphmem.expire"), self.erasing(scope):
+        with span("graphmem.expire"), self.erasing(scope, dry_run=dry_run):
             return expire(self.backend, index, scope, self.ontology, now, stopping, dry_run=dry_run, clean=clean)
 
     @property
@@ -546,8 +546,8 @@ class Engine:
         return [f"{type(job.error).__name__}: {job.error}" for job in jobs if job.error is not None]
 
     @contextmanager
-    def erasing(self, scope: Scope) -> Generator[None]:
-        """Write pending traces before an erasure, and afterwards drop the data of a scope that this process holds.
+    def erasing(self, scope: Scope, *, dry_run: bool = False) -> Generator[None]:
+        """Write pending traces before an erasure, and drop the data of a scope that this process holds afterwards.
 
         The search index is told what was erased and drops it itself.
         """
@@ -555,9 +555,10 @@ class Engine:
         try:
             yield
         finally:
-            self.communities.centroids.drop_copies(scope)
-            if self._similar is not None:
-                self._similar.vectors.drop_copies(scope)
+            if not dry_run:
+                self.communities.centroids.drop_copies(scope)
+                if self._similar is not None:
+                    self._similar.vectors.drop_copies(scope)
 
     def close(self, seconds: float | None = None) -> None:
         """Wait for running work, write recorded recalls, release claims, and close the store.

@@ -537,7 +537,7 @@ class GraphMemory(Exploration):
         (backend, scope, ontology), index = self._stored(), self._engine.search.index
         clean = None if clean_files else self._engine.scrub_later
         options: dict[str, Any] = {"with_episodes": with_episodes, "dry_run": dry_run, "clean": clean}
-        with self._engine.erasing(scope):
+        with self._engine.erasing(scope, dry_run=dry_run):
             done = forget(backend, index, scope, ontology, **names, **options)
         self._engine.wake(self.scope)
         return done
