@@ -205,10 +205,10 @@ class _Eviction:
         self._rule = rule
         self._stopping = stopping
         self._now = now
+        self._examples: list[str] = []
         self._before = START_OF_TIME if rule.retention is None else now - timedelta(days=rule.retention)
 
     def run(self) -> Evicted:
-        self._examples: list[str] = []
         deleted = ended = archived = 0
         finished, ages = True, self._rule.retention is not None
         if ages:
@@ -250,14 +250,15 @@ class _Eviction:
         deleted, after = 0, ""
         while True:
             done, after = self._backend.atomic(lambda after=after: self._delete_page(after))
-            deleted += done
+            deleted += len(done)
+            self._examples += done[: _EXAMPLES - len(self._examples)]
             if not after:
                 return deleted, True
             if done and self._stopping():
                 return deleted, False
 
-    def _delete_page(self, after: str) -> tuple[int, str]:
-        """Delete the ended facts of a page of superseded facts; return their number and the last id ("" at the end)."""
+    def _delete_page(self, after: str) -> tuple[list[str], str]:
+        """Delete ended facts of a page of superseded ones; return their sentences and the last id ("" at the end)."""
         query = EdgeQuery(window=("expired_at", START_OF_TIME, self._before), versions="all")
         page = self._backend.find_edges([self._scope], query, after=after, limit=_BATCH)
         over = self._without_rejected([e for e in page if e.valid_to is None or e.valid_to <= self._before])
@@ -266,8 +267,7 @@ class _Eviction:
             state = replace(state, done_at=self._now, episodes=state.episodes + len(over))
             removals = tuple(Removal("edge", edge.id) for edge in over)
             write_facts(self._backend, self._scope, Changes(removals=removals, job_states=(state,)))
-            self._examples += [edge.fact for edge in over[: _EXAMPLES - len(self._examples)]]
-        return len(over), page[-1].id if page else ""
+        return [edge.fact for edge in over], page[-1].id if page else ""
 
     def _without_rejected(self, over: Sequence[Edge]) -> list[Edge]:
         """Return the facts without those that inference would add again without them.
