@@ -58,7 +58,7 @@ def recall(
     limit: Annotated[
         int | None,
         typer.Option(
-            "--limit", "-n", min=1, max=100_000, help="Maximum number of facts. [default: setting recall_limit]"
+            "--limit", "-n", min=1, max=10_000, help="Maximum number of facts. [default: setting recall_limit]"
         ),
     ] = None,
     edge_type: EdgeTypeOption = None,
