@@ -397,7 +397,8 @@ class GraphRAGService:
         added[positions] = RERANK_WEIGHT * np.ptp(ranking.total[positions]) * scores
         ranking.channels["rerank"] = added
         ranking.total = ranking.total + added
-        return sorted(positions, key=lambda i: -ranking.total[i]) + [i for i in order if i not in set(positions)]
+        reranked = set(positions)
+        return sorted(positions, key=lambda i: -ranking.total[i]) + [i for i in order if i not in reranked]
 
     def _sentence_hits(
         self, scopes: Sequence[Scope], question: NDArray[np.float32], degraded: list[str]
