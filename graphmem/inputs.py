@@ -29,6 +29,7 @@ from graphmem.models import (
     Episode,
     EpisodeFilter,
     EpisodeSource,
+    Identifier,
     Model,
     Properties,
     Scalar,
@@ -81,7 +82,7 @@ class _Item(Model):
 
     text: Annotated[Text, Field(min_length=1), AfterValidator(_has_words)]
     occurred_at: UTCDateTime | None = None
-    external_id: Text | None = None
+    external_id: Identifier | None = None
     metadata: Properties = {}
     attachments: tuple[Attachment, ...] = ()
     has_injection_flags: bool = False
@@ -173,9 +174,9 @@ class Turn(_Item):
 
     episode_source = "message"
 
-    speaker: Text | None = None
-    role: Text | None = None
-    session_id: Text | None = None
+    speaker: Identifier | None = None
+    role: Identifier | None = None
+    session_id: Identifier | None = None
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: Text | None = None
 
@@ -254,7 +255,7 @@ class Triple(Model):
     confidence: Confidence = 1.0
     valid_from: UTCDateTime | None = None
     valid_to: UTCDateTime | None = None
-    source: Text | None = None
+    source: Identifier | None = None
     metadata: Properties = Field(
         default_factory=dict[str, Scalar]
     )  # a factory, as pydantic copies default values slowly

@@ -55,8 +55,11 @@ def moment(stored: int) -> datetime:
 
 
 def as_json(values: Iterable[str | int]) -> str:
-    """Return values as one parameter that a statement reads with json_each."""
-    return json.dumps(list(values))
+    """Return values as one parameter that a statement reads with json_each.
+
+    Texts with NUL, where json_each would end them, are left out: no row is found by them.
+    """
+    return json.dumps([value for value in values if isinstance(value, int) or "\0" not in value])
 
 
 def ends_json(ends: Sequence[EdgeEnd]) -> str | None:

@@ -90,6 +90,16 @@ def _encodable(value: Any) -> Any:
 Text = Annotated[str, BeforeValidator(_encodable)]
 
 
+def _without_nul(value: str) -> str:
+    if "\0" in value:  # some stores end a text there when they look for it
+        raise ValueError("an identifier can't contain a NUL character")
+    return value
+
+
+Identifier = Annotated[Text, AfterValidator(_without_nul)]
+"""A text by which rows are found."""
+
+
 def _scalars(value: Mapping[str, Any]) -> Mapping[str, Any]:
     for key, item in value.items():
         if isinstance(item, float) and not math.isfinite(item):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar, 
 
 from pydantic import BeforeValidator, Field
 
-from graphmem.models.base import ATTACHMENTS, Model, Properties, Scalar, Text, UTCDateTime
+from graphmem.models.base import ATTACHMENTS, Identifier, Model, Properties, Scalar, Text, UTCDateTime
 from graphmem.models.rows import AsOf, EdgeKey, EdgeType, Entity, Episode, EpisodeSource, FactKind
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def _one_or_many(value: object) -> object:
     return (value,) if isinstance(value, str) else value
 
 
-_Texts = Annotated[tuple[Text, ...], BeforeValidator(_one_or_many)]
+_Identifiers = Annotated[tuple[Identifier, ...], BeforeValidator(_one_or_many)]
 _Sources = Annotated[tuple[EpisodeSource, ...], BeforeValidator(_one_or_many)]
 _Conditions = Annotated[dict[str, Any], BeforeValidator(_conditions)]
 
@@ -104,10 +104,10 @@ class EpisodeFilter(Model):
         and texts with texts, by code points; other values never match. ``$exists`` is true for a stored null.
     """
 
-    session_ids: _Texts | None = None
+    session_ids: _Identifiers | None = None
     session_prefix: Text | None = None
-    speakers: _Texts | None = None
-    roles: _Texts | None = None
+    speakers: _Identifiers | None = None
+    roles: _Identifiers | None = None
     sources: _Sources | None = None
     since: UTCDateTime | None = None
     until: UTCDateTime | None = None

@@ -18,6 +18,7 @@ from graphmem.models.base import (
     MAX_RELATION_BYTES,
     Attachment,
     Confidence,
+    Identifier,
     Model,
     Properties,
     Text,
@@ -441,15 +442,15 @@ class Episode(Model):
     scope: Scope
     source: EpisodeSource = "message"
     text: Text
-    session_id: Text | None = None
-    role: Text | None = None
-    speaker: Text | None = None
+    session_id: Identifier | None = None
+    role: Identifier | None = None
+    speaker: Identifier | None = None
     title: Text | None = None
     occurred_at: UTCDateTime = Field(default_factory=utc_now)
     recorded_at: UTCDateTime = Field(default_factory=utc_now)
     metadata: Properties = {}
     attachments: tuple[Attachment, ...] = ()
-    external_id: Text | None = None
+    external_id: Identifier | None = None
     processed_at: UTCDateTime | None = None
     attempts: int = 0
     error: Text | None = None

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from conftest import OpenMemory
 
-from graphmem import GraphMemory, InvalidEntityName, InvalidInput, Triple, Turn
+from graphmem import GraphMemory, InvalidEntityName, InvalidInput, NotFound, Triple, Turn
 from tests.integration.embed.support import CachedModel
 
 NAIVE = datetime(2026, 1, 31)  # noqa: DTZ001 - what is to be refused
@@ -206,6 +206,18 @@ def test_empty_text_is_refused(memory: GraphMemory) -> None:
 def test_lone_surrogate_in_a_field_of_a_turn_is_dropped(memory: GraphMemory, field: str) -> None:
     receipt = memory.remember({"text": "Hello there", field: "a\ud800b"})
     assert getattr(memory.episodes([receipt.episode_id])[0], field) == "ab"
+
+
+@pytest.mark.parametrize("field", ["speaker", "session_id", "external_id", "role"])
+def test_nul_in_a_field_by_which_turns_are_found_is_refused(memory: GraphMemory, field: str) -> None:
+    memory.remember({"text": "Hello there", field: "a"})
+    with pytest.raises(InvalidInput, match=f"{field}.*NUL"):
+        memory.remember({"text": "Hello here", field: "a\0b"})
+    with pytest.raises((InvalidInput, NotFound)):
+        memory.forget(episode="a\0b")
+    for named in ({"session_ids": ["a\0b"]}, {"speakers": ["a\0b"]}, {"roles": ["a\0b"]}):
+        with pytest.raises(InvalidInput, match="NUL"):
+            memory.search("Hello", filters=named)
 
 
 @pytest.mark.parametrize("metadata", [{"k\ud800": "v\ud800"}, {"k\x00": "v\x00"}, {"": ""}], ids=ascii)
