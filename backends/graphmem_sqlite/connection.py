@@ -191,7 +191,7 @@ class Database:
             self._read_schema_untouched()
         connection = self._connect()
         try:
-            set_application_id(connection)
+            set_application_id(connection, self.name)
             self._use_write_ahead_log(connection)
             require_known_schema(connection, self.name, writable=True)
             migrate(connection)

@@ -353,17 +353,24 @@ def schema_number(connection: sqlite3.Connection) -> int:
     return connection.execute(_NUMBER).fetchone()[0]
 
 
-def set_application_id(connection: sqlite3.Connection) -> None:
+def set_application_id(connection: sqlite3.Connection, place: str) -> None:
     """Mark a file without a schema as a store of graphmem, before anything else is written.
 
     Whether the file is new is read through SQLite, not from its bytes: if a process was killed while it set the mark,
     SQLite rolls the mark back when the file is opened again.
+
+    Raises
+    ------
+    NotADatabase
+        If another program has created tables in the meantime.
     """
     if connection.execute(_APPLICATION_ID).fetchone()[0] == APPLICATION_ID:
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
-        if not connection.execute(_TABLES).fetchone()[0]:
+        if connection.execute(_APPLICATION_ID).fetchone()[0] != APPLICATION_ID:
+            if connection.execute(_TABLES).fetchone()[0]:
+                raise NotADatabase(f"{place}: is an SQLite database of another program; {_REMEDY}")
             connection.execute(_SET_APPLICATION_ID)
         connection.execute("COMMIT")
     except BaseException:

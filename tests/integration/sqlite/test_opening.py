@@ -6,6 +6,7 @@ import shutil
 import sqlite3
 import struct
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -103,6 +104,19 @@ def test_a_database_of_another_program_with_a_write_ahead_log_is_refused(tmp_pat
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("CREATE TABLE customers (id INTEGER PRIMARY KEY)")
     refuses(path, NotADatabase, "of another program")
+
+
+def test_a_database_in_which_another_program_creates_its_first_table_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "other.db"
+    with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        other.execute("CREATE TABLE customers (id INTEGER PRIMARY KEY)")
+        commit = threading.Timer(0.3, other.execute, ["COMMIT"])
+        commit.start()
+        with pytest.raises(NotADatabase, match="of another program"):
+            store_at(path)
+        commit.join()
+        assert [name for (name,) in other.execute("SELECT name FROM sqlite_master")] == ["customers"]
 
 
 def test_a_database_that_another_program_has_open_keeps_its_locks(tmp_path: Path) -> None:
