@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -237,7 +238,13 @@ class CommunitySearch:
         self._centroids = centroids
 
     def find(
-        self, scopes: Sequence[Scope], query: str | None, wanted: CommunityQuery, *, limit: int
+        self,
+        scopes: Sequence[Scope],
+        query: str | None,
+        wanted: CommunityQuery,
+        *,
+        limit: int,
+        only_unchanged: bool = False,
     ) -> list[FoundCommunity]:
         """Return communities with their members that match a question, best first; without a question, the largest.
 
@@ -251,8 +258,11 @@ class CommunitySearch:
             Communities to search; ended ones have their last members.
         limit
             Maximum number of communities.
+        only_unchanged
+            Leave out those that have changed since the `as_of` of `wanted`.
         """
-        communities = {c.id: c for c in self._backend.all_communities(scopes, wanted)}
+        found = self._backend.all_communities(scopes, wanted)
+        communities = {c.id: c for c in found if not only_unchanged or text_is_of(c.updated_at, wanted.as_of)}
         members = self._member_ids(scopes, communities, wanted)
         if query is None:
             order = sorted(communities.values(), key=lambda c: (-len(members.get(c.id, ())), c.id))
@@ -269,9 +279,8 @@ class CommunitySearch:
         if HeuristicRouter().route(question, now=utc_now()).kind != "global":
             return []
         wanted, topic = CommunityQuery(level=0, as_of=as_of), narrowed(question)
-        found = self.find(scopes, topic, wanted, limit=_OVERVIEW) if topic else []
-        found = found or self.find(scopes, None, wanted, limit=_OVERVIEW)
-        return [community for community in found if text_is_of(community.updated_at, as_of)]
+        find = partial(self.find, scopes, wanted=wanted, limit=_OVERVIEW, only_unchanged=True)
+        return (find(topic) if topic else []) or find(None)
 
     def _member_ids(
         self, scopes: Sequence[Scope], communities: Mapping[str, Community], wanted: CommunityQuery
