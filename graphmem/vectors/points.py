@@ -109,15 +109,15 @@ class PointIndex(VectorIndex, ABC):
     def upsert(self, scope: Scope, kind: IndexKind, items: Sequence[tuple[str, VectorRows]]) -> None:
         """Replace the vectors of keys; see `VectorIndex`."""
         latest = last_of_each(items)
-        dimensions = {vectors.shape[1] for vectors in latest.values() if len(vectors)}
+        dimensions = sorted({vectors.shape[1] for vectors in latest.values() if len(vectors)})
         built = self._dimension(kind)
-        for dimension in sorted(dimensions):
-            if built is None:
-                self._create(kind, dimension)
-                built = self._dimension(kind) or dimension
-            require_dimension(self._place, kind, built, dimension)
+        for dimension in dimensions:
+            require_dimension(self._place, kind, built or dimensions[0], dimension)
         if built is None:
-            return
+            if not dimensions:
+                return
+            self._create(kind, dimensions[0])
+            require_dimension(self._place, kind, self._dimension(kind) or dimensions[0], dimensions[0])
         for keys, rows in _batches(scope, latest):
             self._remove(kind, scope, keys)
             if rows:
@@ -265,11 +265,13 @@ class ExactVectorIndex(VectorIndex):
         """Replace the vectors of keys; see `VectorIndex`."""
         with self._lock:
             wanted = {key: vectors for key, vectors in last_of_each(items).items() if len(vectors)}
-            for vectors in wanted.values():
-                built = self._dimensions.setdefault(kind, vectors.shape[1])
-                require_dimension("vectors in memory", kind, built, vectors.shape[1])
+            dimensions = sorted({vectors.shape[1] for vectors in wanted.values()})
+            for dimension in dimensions:
+                built = self._dimensions.get(kind, dimensions[0])
+                require_dimension("vectors in memory", kind, built, dimension)
             self.delete(scope, kind, [key for key, vectors in items if not len(vectors)])
             if wanted:
+                self._dimensions[kind] = dimensions[0]
                 matrix = self._matrices.setdefault((scope, kind), _Matrix(self._dimensions[kind]))
                 matrix.add(wanted)
 
