@@ -505,13 +505,34 @@ def has_expired(backend: GraphBackend, scopes: Sequence[Scope], now: datetime) -
 
 
 def without_expired(backend: GraphBackend, scopes: Sequence[Scope], edges: Sequence[Edge], now: datetime) -> list[Edge]:
-    """Return facts without those that only episodes state which have expired."""
-    ids = {episode_id for edge in edges for episode_id in edge.episode_ids}
+    """Return facts without those that only expired episodes state, and without what was inferred from such facts.
+
+    Two round trips, and one for each level of premises.
+    """
+    premises = find_premises(backend, scopes, (premise for edge in edges for premise in edge.premises))
+    stated = {edge.id: edge for edge in (*premises.values(), *edges)}
+    ids = {episode_id for edge in stated.values() for episode_id in edge.episode_ids}
     if not ids:
         return list(edges)
     among = tuple(ids) if len(ids) <= _MOST_IDS else None
     expired = set(backend.find_episode_ids(scopes, EpisodeQuery(ids=among, expired_by=now)))
-    return [edge for edge in edges if not edge.episode_ids or not expired.issuperset(edge.episode_ids)]
+    found = {i for i, edge in stated.items() if edge.episode_ids and expired.issuperset(edge.episode_ids)}
+    gone = set[str]()
+    while found:
+        gone |= found
+        found = {i for i, edge in stated.items() if i not in gone and not found.isdisjoint(edge.premises)}
+    return [edge for edge in edges if edge.id not in gone]
+
+
+def find_premises(backend: GraphBackend, scopes: Sequence[Scope], ids: Iterable[str]) -> dict[str, Edge]:
+    """Return the facts with these ids, and the premises of the inferred ones among them, by id."""
+    found: dict[str, Edge] = {}
+    missing = set(ids)
+    while missing:
+        read = backend.get_edges(scopes, sorted(missing))
+        found.update(read)
+        missing = {premise for edge in read.values() for premise in edge.premises} - found.keys()
+    return found
 
 
 _MOST_IDS = 1000

@@ -33,7 +33,7 @@ from graphmem.models import (
 )
 from graphmem.models.base import END_OF_TIME
 from graphmem.ontology import Ontology
-from graphmem.protocols import GraphBackend
+from graphmem.protocols import GraphBackend, find_premises, without_expired
 from graphmem.recall import scoring
 from graphmem.recall.options import RecallOptions
 from graphmem.recall.scoring import Flags, Floats
@@ -209,15 +209,8 @@ def not_expired(backend: GraphBackend, scopes: Sequence[Scope], graph: Subgraph,
     All premises of an inferred fact must have one. Two round trips, and one for each level of premises.
     """
     edges = backend.get_edges(scopes, graph.edge_ids) if graph.edge_ids else {}
-    premises = premises_of(backend, scopes, edges.values())
-    sources = [fact.episode_ids for fact in (*edges.values(), *premises.values())]
-    gone = _selected(backend, scopes, sources, EpisodeQuery(expired_by=now))
-
-    def is_live(edge: Edge) -> bool:
-        basis = stated_basis(edge, premises)
-        return not any(fact.episode_ids and gone.issuperset(fact.episode_ids) for fact in basis)
-
-    return np.array([i not in edges or is_live(edges[i]) for i in graph.edge_ids], dtype=bool)
+    gone = edges.keys() - {edge.id for edge in without_expired(backend, scopes, list(edges.values()), now)}
+    return np.array([i not in gone for i in graph.edge_ids], dtype=bool)
 
 
 def _selected(
@@ -290,7 +283,8 @@ class Sources:
 
 def sources_of(backend: GraphBackend, scopes: Sequence[Scope], facts: Sequence[Fact]) -> Sources:
     """Return the sources of some facts; one round trip, one for each level of premises, and one for older sources."""
-    premises = premises_of(backend, scopes, facts)
+    inferred = (fact for fact in facts if fact.inferred_by is not None)
+    premises = find_premises(backend, scopes, (i for fact in inferred for i in _premise_ids(fact)))
     stated = (*facts, *premises.values())
     ids = dict.fromkeys(i for fact in stated for i in fact.episode_ids[-_MOST_SOURCES:])
     episodes = backend.get_episodes(scopes, list(ids)) if ids else {}
@@ -322,18 +316,7 @@ def unexpired(
     ]
 
 
-def premises_of(backend: GraphBackend, scopes: Sequence[Scope], facts: Iterable[Fact | Edge]) -> dict[str, Edge]:
-    """Return the premises of the inferred facts, and the premises of these, by id."""
-    found: dict[str, Edge] = {}
-    missing = {i for fact in facts if fact.inferred_by is not None for i in _premise_ids(fact)}
-    while missing:
-        read = backend.get_edges(scopes, sorted(missing))
-        found.update(read)
-        missing = {i for edge in read.values() for i in edge.premises} - found.keys()
-    return found
-
-
-def stated_basis(fact: Fact | Edge, premises: Mapping[str, Edge]) -> list[Fact | Edge]:
+def stated_basis(fact: Fact, premises: Mapping[str, Edge]) -> Sequence[Fact | Edge]:
     """Return the stated facts that a fact rests on: itself, or those that an inferred one follows from."""
     if fact.inferred_by is None:
         return [fact]
@@ -357,7 +340,7 @@ def with_trust(facts: Sequence[Fact], sources: Sources, minimum: Trust = "untrus
     )
 
 
-def _premise_ids(fact: Fact | Edge) -> list[str]:
+def _premise_ids(fact: Fact) -> list[str]:
     return str(fact.properties.get(PREMISES, "")).split()
 
 

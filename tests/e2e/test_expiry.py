@@ -338,6 +338,9 @@ def test_no_picture_community_or_summary_shows_what_has_expired(memory: GraphMem
     for n in range(4):
         told(memory, f"Maya | visits | Place {n}")
     told(memory, "Maya | hides | Place 1 # afraid of sharks", expires_in=HOUR)
+    told(memory, "Maya | works_at | Lab", expires_in=HOUR)
+    memory.add_facts([("Lab", "part_of", "Globex")])
+    assert memory.admin.infer().added
     memory.admin.refresh_communities()
 
     def shown() -> str:
@@ -346,9 +349,10 @@ def test_no_picture_community_or_summary_shows_what_has_expired(memory: GraphMem
 
     assert "hides" in shown()
     assert "sharks" in shown()
+    assert "(inferred)" in shown()
     clock.now = NOW + 2 * HOUR
     assert "Place 3" in shown()
-    assert ("hides" in shown(), "sharks" in shown()) == (False, False)
+    assert [word in shown() for word in ("hides", "sharks", "(inferred)")] == [False, False, False]
 
 
 def test_a_context_about_everything_quotes_no_summary_while_something_expired_is_there(
