@@ -1,4 +1,4 @@
-"""Refresh of a scope's communities, and incremental assignment of new entities in between (spec: communities)."""
+"""Refresh of a scope's communities, and incremental assignment of new entities in between."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from itertools import islice
 
 from graphmem.communities.detection import chunk_of, detected_by_store, partition_of
@@ -41,6 +41,7 @@ from graphmem.models import (
     Membership,
     MembershipQuery,
     Scope,
+    first_id_at,
     utc_now,
 )
 from graphmem.protocols import GraphBackend, Redactor
@@ -304,7 +305,7 @@ class CommunityRefresh:
 
     def _write(self, scope: Scope, plan: Plan) -> None:
         # facts before this cursor were part of the graph; assignment continues after it
-        seen = JobState(ASSIGNMENT, plan.moment, cursor=id_at(plan.begun - _IN_FLIGHT))
+        seen = JobState(ASSIGNMENT, plan.moment, cursor=first_id_at((plan.begun - _IN_FLIGHT).timestamp()))
         self._backend.write(scope, Changes(job_states=(seen,)))
         for start in range(0, len(plan.communities), _ROWS):
             some = tuple(plan.communities[start : start + _ROWS])
@@ -376,12 +377,6 @@ class CommunityRefresh:
             return text if redactor is None else redactor.redact(text, {canonical(name) for name in names})
 
         return redact
-
-
-def id_at(moment: datetime) -> str:
-    """Return a lower bound of the UUIDv7 ids created at or after a time (RFC 9562)."""
-    stamp = f"{max(0, int(moment.timestamp() * 1000)):012x}"
-    return f"{stamp[:8]}-{stamp[8:]}"
 
 
 def _result(plan: Plan, algorithm: CommunityAlgorithm, seconds: float) -> Refreshed:

@@ -1,4 +1,4 @@
-"""The data model: scopes, entities, facts, episodes, and the types of queries and writes (spec: data model).
+"""The data model: scopes, entities, facts, episodes, and the types of queries and writes.
 
 All models are frozen. Times are timezone-aware UTC; a naive datetime is an error.
 Models validate input at the API boundary; hot read paths use the arrays of `Subgraph`.
@@ -17,6 +17,7 @@ from graphmem.models.base import (
     Scalar,
     Text,
     UTCDateTime,
+    first_id_at,
     new_id,
     split_attachments,
     utc_now,
@@ -205,6 +206,7 @@ __all__ = [
     "ended_by",
     "existed",
     "filter_matches",
+    "first_id_at",
     "is_expired",
     "is_live",
     "is_past",

@@ -45,6 +45,12 @@ def new_id() -> str:
     return str(uuid_utils.uuid7())
 
 
+def first_id_at(seconds: float) -> str:
+    """Return a lower bound of the ids created at or after a time in seconds since 1970 (`new_id`)."""
+    milliseconds = f"{max(0, int(seconds * 1000)):012x}"
+    return f"{milliseconds[:8]}-{milliseconds[8:]}"
+
+
 def utc_now() -> datetime:
     """Return the current time as an aware UTC datetime."""
     return datetime.now(UTC)

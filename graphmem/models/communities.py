@@ -1,4 +1,4 @@
-"""Rows of communities and memberships, and the input and output of community detection (spec: community)."""
+"""Rows of communities and memberships, and the input and output of community detection."""
 
 from __future__ import annotations
 

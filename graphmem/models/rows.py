@@ -1,4 +1,4 @@
-"""The rows of a memory: scopes, entities, facts, episodes, mentions (spec: data model)."""
+"""The rows of a memory: scopes, entities, facts, episodes, mentions."""
 
 from __future__ import annotations
 

@@ -14,7 +14,17 @@ from graphmem.errors import EmbeddingFailed, IndexMismatch, InvalidInput
 from graphmem.index.copies import MEMORY, Copies, detail_of, dimension_of, halves, unpacked, unpacked_pieces
 from graphmem.index.encoder import EpisodeEncoder, StatedFact
 from graphmem.index.follower import UnindexedScan, VectorFollower
-from graphmem.models import Changes, Episode, EpisodeQuery, IndexCursor, IndexEntry, IndexKind, IndexState, Scope
+from graphmem.models import (
+    Changes,
+    Episode,
+    EpisodeQuery,
+    IndexCursor,
+    IndexEntry,
+    IndexKind,
+    IndexState,
+    Scope,
+    first_id_at,
+)
 from graphmem.protocols import GraphBackend, VectorIndex
 from graphmem.search.corpus import Corpus, FactUnit, Unit, adds_words, spoken
 from graphmem.search.question import first_person
@@ -144,7 +154,7 @@ class SearchIndex:
         """Return the id after which rows may be unindexed; very late rows are covered only at intervals."""
         if (seen := self._indexed.get((scope, kind))) is None:
             return ""
-        return _id_of(seen.far - _MAX_LATENESS if seen.is_old(now) else seen.last - _USUAL_LATENESS)
+        return first_id_at(seen.far - _MAX_LATENESS if seen.is_old(now) else seen.last - _USUAL_LATENESS)
 
     def _settle(self, scope: Scope, kind: IndexKind, now: float) -> None:
         """Record a scan that found no unindexed rows after the cursor."""

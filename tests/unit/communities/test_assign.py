@@ -8,8 +8,19 @@ from typing import Any
 
 import pytest
 
-from graphmem.communities.refresh import ASSIGNMENT, Assignment, CommunityRefresh, id_at
-from graphmem.models import Changes, CommunityQuery, Edge, EdgeQuery, JobState, MembershipQuery, Scope, new_id, utc_now
+from graphmem.communities.refresh import ASSIGNMENT, Assignment, CommunityRefresh
+from graphmem.models import (
+    Changes,
+    CommunityQuery,
+    Edge,
+    EdgeQuery,
+    JobState,
+    MembershipQuery,
+    Scope,
+    first_id_at,
+    new_id,
+    utc_now,
+)
 from graphmem.protocols import GraphBackend
 from graphmem.registry import open_backend
 from graphmem.settings import Settings
@@ -178,4 +189,5 @@ def test_of_a_long_chain_one_step_reads_a_part(store: GraphBackend, monkeypatch:
 
 def test_ids_that_are_made_later_lie_above() -> None:
     now = utc_now()
-    assert id_at(now - timedelta(seconds=1)) < new_id() < id_at(now + timedelta(hours=1))
+    earlier, later = (first_id_at((now + shift).timestamp()) for shift in (timedelta(seconds=-1), timedelta(hours=1)))
+    assert earlier < new_id() < later

@@ -24,6 +24,7 @@ from graphmem.models import (
     IndexStatus,
     Removal,
     Scope,
+    first_id_at,
 )
 from graphmem.protocols import GraphBackend
 from graphmem.registry import open_backend
@@ -119,7 +120,7 @@ def test_rows_from_before_the_last_indexing_are_not_scanned_again(
     clock.seconds = 25.0
     assert index.stale_scopes([HOME]) == []
     [cursor] = cursors
-    assert cursor.episode == module._id_of(clock.begin + 20.0 - module._USUAL_LATENESS)  # pyright: ignore[reportPrivateUsage]
+    assert cursor.episode == first_id_at(clock.begin + 20.0 - module._USUAL_LATENESS)  # pyright: ignore[reportPrivateUsage]
 
 
 @pytest.mark.parametrize("read", ["index_status", "entry_pages", "get_episodes"])
