@@ -62,11 +62,6 @@ class UpkeepSchedule:
         self._counted: dict[Scope, int] = {}
         self._waiting: dict[Scope, float] = {}  # earliest time by `time.monotonic`
 
-    @property
-    def jobs(self) -> tuple[UpkeepJob, ...]:
-        """The jobs, in the order in which they run."""
-        return self._jobs
-
     def add(self, scopes: Iterable[Scope]) -> bool:
         """Add scopes to the next `run` regardless of their counts; return whether it has anything to do."""
         if self._jobs:
