@@ -12,7 +12,7 @@ from graphmem.models import AsOf, Certainty, EdgeType, Entity, FactKind, Model, 
 from graphmem.trust import Trust
 
 Strategy = Literal["bfs", "spreading", "ppr", "astar"]
-"""Traversal strategy of a recall from its seeds to facts (spec: strategies)."""
+"""Traversal strategy of a recall from its seeds to facts."""
 
 StrategyChoice = Literal[Strategy, "auto"]
 """A strategy, or "auto" to choose one by the kind of question (graphmem.recall.routing)."""
@@ -21,7 +21,7 @@ StrategyChoice = Literal[Strategy, "auto"]
 class Seed(Model):
     """An entity from which a recall started, with its scores.
 
-    `text` and `structural` are in [0, 1]; ``score = text × (1 − w) + structural × w`` (spec: seeds).
+    `text` and `structural` are in [0, 1]; ``score = text × (1 − w) + structural × w``.
     """
 
     entity_id: str

@@ -1,4 +1,4 @@
-"""Planning of a refresh: matching with the previous communities, and the changes to write (spec: communities)."""
+"""Planning of a refresh: matching with the previous communities, and the changes to write."""
 
 from __future__ import annotations
 

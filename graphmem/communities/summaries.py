@@ -1,4 +1,4 @@
-"""Names and summaries of communities, with and without a language model (spec: communities, summaries)."""
+"""Names and summaries of communities, with and without a language model."""
 
 from __future__ import annotations
 

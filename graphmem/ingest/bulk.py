@@ -1,4 +1,4 @@
-"""Bulk loading in batches, and writes of asynchronous callers that share a transaction (spec: ingestion, bulk)."""
+"""Bulk loading in batches, and writes of asynchronous callers that share a transaction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Content filter: detection of episodes that are stored but not extracted (spec: ingestion, gate). Pure functions."""
+"""Content filter: detection of episodes that are stored but not extracted. Pure functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Optional contradiction check, and the LLM judges of contradictions and of equal names (spec: supersession)."""
+"""Optional contradiction check, and the LLM judges of contradictions and of equal names."""
 
 from __future__ import annotations
 

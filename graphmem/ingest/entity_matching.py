@@ -1,4 +1,4 @@
-"""Entity matching of new names by embedding similarity (spec: ingestion, resolve, step c), and note linking.
+"""Entity matching of new names by embedding similarity, and note linking.
 
 Embedding and comparing the new names of a batch, and asking an LLM about doubtful pairs, happen before the write
 transaction, so that no lock is held during model calls. Inside the transaction, under the lock on the names, only

@@ -1,4 +1,4 @@
-"""Durable extraction queue: an episode without `processed_at` is pending (spec: ingestion).
+"""Durable extraction queue: an episode without `processed_at` is pending.
 
 An episode is acknowledged once the store has it. Workers claim pending episodes, extract them and write the results.
 A crash loses nothing, since the next process releases the claims of a terminated one.

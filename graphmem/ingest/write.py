@@ -1,4 +1,4 @@
-"""Write of extracted entities, aliases, mentions and facts in one transaction (spec: ingestion)."""
+"""Write of extracted entities, aliases, mentions and facts in one transaction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fact recall for a question: seeds, expansion, strategy, scoring (spec: recall); and the history of facts (time)."""
+"""Fact recall for a question: seeds, expansion, strategy, scoring; and the history of facts (time)."""
 
 from __future__ import annotations
 

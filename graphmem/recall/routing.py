@@ -1,4 +1,4 @@
-"""Classification of questions, and the past time that a question is about (spec: routing). Pure functions over words.
+"""Classification of questions, and the past time that a question is about. Pure functions over words.
 
 This module defines all markers. They are matched as whole words, case-insensitively.
 """

@@ -1,4 +1,4 @@
-"""Walks over a subgraph, factors of a fact's score, and the breadth-first strategy (spec: scoring a fact)."""
+"""Walks over a subgraph, factors of a fact's score, and the breadth-first strategy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Seeds of a recall: entities that match the question by words, aliases or vectors, scored (spec: seeds).
+"""Seeds of a recall: entities that match the question by words, aliases or vectors, scored.
 
 Stores only return candidates; scoring them here gives the same ranking for every store.
 """

@@ -1,4 +1,4 @@
-"""Recall over a store, with retrieval counts and traces (spec: recall)."""
+"""Recall over a store, with retrieval counts and traces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Traces of recalls and counts of retrievals, written in the background (spec: recall trace)."""
+"""Traces of recalls and counts of retrievals, written in the background."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rendering of communities, facts and passages for prompts within a token budget (spec: GraphRAGService, context)."""
+"""Rendering of communities, facts and passages for prompts within a token budget."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The ranking pipeline of episode search: channels, priors, graph, fusion, confidence (docs/concepts/search.md).
 
-Logistic regressions on what the ranking knows already; they never change it. `tests/bench/confidence.py` fits and
-checks the weights.
+Confidence is a logistic regression over features of the ranking and changes no order. `tests/bench/confidence.py` fits
+and checks the weights.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`GraphRAGService`: episode search with the reasons for each result (spec: GraphRAGService)."""
+"""`GraphRAGService`: episode search with the reasons for each result."""
 
 from __future__ import annotations
 

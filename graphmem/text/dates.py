@@ -1,4 +1,4 @@
-"""Detection of absolute and relative English dates in text (spec: ingestion, relative dates). Pure functions.
+"""Detection of absolute and relative English dates in text. Pure functions.
 
 A hand-written grammar of the common forms instead of a general date parser: one regular expression over a
 message takes microseconds, where `dateparser.search` takes tens of milliseconds and reads "may" and "sat" as dates.

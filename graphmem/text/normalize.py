@@ -1,4 +1,4 @@
-"""Cleaning of names, relations and facts (spec: normalization of names), and words of texts. Pure functions."""
+"""Cleaning of names, relations and facts, and words of texts. Pure functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Eviction of superseded facts and idle entities, decay of retrieval counts, and their jobs (spec: upkeep)."""
+"""Eviction of superseded facts and idle entities, decay of retrieval counts, and their jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Complete erasure from rows, index, traces, ledger, caches and files, by request and on expiry (spec: upkeep)."""
+"""Complete erasure from rows, index, traces, ledger, caches and files, by request and on expiry."""
 
 from __future__ import annotations
 

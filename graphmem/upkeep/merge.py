@@ -1,4 +1,4 @@
-"""Merge of entities and its effect on the validity of facts (spec: upkeep); `graphmem.upkeep.unmerge` undoes it.
+"""Merge of entities and its effect on the validity of facts; `graphmem.upkeep.unmerge` undoes it.
 
 After a merge, the facts of a single-valued relation of both entities follow each other: one ends where the next begins
 that may end it by its certainty and its speakers. A fact that both entities have begins when the first of them does, or

@@ -1,4 +1,4 @@
-"""Extraction by a language model: any LangChain chat model (spec: ingestion, extract)."""
+"""Extraction by a language model: any LangChain chat model."""
 
 from __future__ import annotations
 
