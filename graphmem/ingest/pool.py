@@ -305,8 +305,9 @@ class ExtractionPool(Generic[T]):
     def _may_grow(self, group: Sequence[_Entry[T]]) -> bool:
         """Return whether the next claim may find turns for a group, which must not depend on the time of the claim."""
         last, mine = group[-1], group[0].round
-        is_last = not any(e.lane == last.lane and e.episode.id > last.episode.id for e in self._waiting)
-        return len(group) < self._group and is_last and last.episode.scope not in mine.drained and self._room(mine) > 0
+        if len(group) >= self._group or last.episode.scope in mine.drained or self._room(mine) <= 0:
+            return False
+        return not any(e.lane == last.lane and e.episode.id > last.episode.id for e in self._waiting)
 
     def _work(self, group: Sequence[_Entry[T]]) -> None:
         enter_background()
