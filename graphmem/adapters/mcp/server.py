@@ -14,8 +14,9 @@ from mcp import MCPError
 from mcp.server.apps import Apps
 from mcp.server.auth.settings import AuthSettings
 from mcp.server.mcpserver import Context, MCPServer, RequestStateSecurity, ResourceSecurity
-from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError, UnexpectedToolError
+from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError, UnexpectedToolError
 from mcp.types import (
+    INTERNAL_ERROR,
     INVALID_PARAMS,
     CallToolResult,
     Completion,
@@ -32,7 +33,7 @@ from graphmem.adapters.mcp.full import PAGE, AllTools, scope_stats
 from graphmem.adapters.mcp.keys import Access, KeyFile
 from graphmem.adapters.mcp.results import clean, episode_item, fenced
 from graphmem.adapters.mcp.tools import CoreTools, KeyVerifier, ToolSet, ToolSpec, fact_items
-from graphmem.errors import BackendUnavailable, GraphMemError, InvalidInput
+from graphmem.errors import BackendUnavailable, GraphMemError, InvalidInput, NotFound
 from graphmem.memory import GraphMemory
 from graphmem.text import counted
 
@@ -292,6 +293,7 @@ def add_prompts(server: MCPServer[Any], tools: ToolSet) -> None:
     """Add the prompts: begin a session, review what is known, before forgetting."""
 
     @server.prompt(title="Begin a session")
+    @_errors_reported
     async def begin_session(topic: Annotated[str, Field(description="what the session is about")]) -> str:
         """Begin with what the memory knows about a topic."""
         caller = tools.caller()
@@ -304,6 +306,7 @@ What the memory knows:
 Ask memory_context before you answer from it, and store what I tell you that lasts with memory_remember."""
 
     @server.prompt(title="Review what is known")
+    @_errors_reported
     async def review(name: Annotated[str, Field(description="name of an entity")]) -> str:
         """Go through the facts of an entity and correct them."""
         caller = tools.caller()
@@ -316,6 +319,7 @@ Ask me about doubtful and contradictory facts one at a time. Correct with memory
 memory_end what is over, and with memory_add_facts what is missing. Change nothing that I didn't confirm."""
 
     @server.prompt(title="Before forgetting")
+    @_errors_reported
     async def before_forgetting(name: Annotated[str, Field(description="name of an entity")]) -> str:
         """Show what an erasure would take, before anything is erased."""
         caller = tools.caller()
@@ -349,6 +353,7 @@ def _errors_reported(read: Callable[P, Awaitable[str]]) -> Callable[P, Awaitable
         try:
             return await read(*args, **kwargs)
         except GraphMemError as error:
-            raise ResourceError(clean(str(error))) from error
+            code = INVALID_PARAMS if isinstance(error, (InvalidInput, NotFound)) else INTERNAL_ERROR
+            raise MCPError(code, clean(str(error))) from error
 
     return run

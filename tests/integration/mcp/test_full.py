@@ -463,6 +463,14 @@ def test_prompts_hold_fenced_data(memory: GraphMemory, era: str) -> None:
     run(serve(memory), era, work)
 
 
+def test_a_prompt_about_an_unknown_name_says_so(memory: GraphMemory, era: str) -> None:
+    async def work(client: Client) -> None:
+        with pytest.raises(MCPError, match="has the name or id 'Nobody'"):
+            await client.get_prompt("before_forgetting", {"name": "Nobody"})
+
+    run(serve(memory), era, work)
+
+
 def test_hostile_names_stay_inside_of_the_fence_everywhere(memory: GraphMemory, era: str) -> None:
     memory.add_facts([{"subject": HOSTILE, "relation": "knows", "object": "Maya Chen", "fact": f"{HOSTILE} is here"}])
     memory.remember(HOSTILE, speaker=HOSTILE, session_id="h1")
