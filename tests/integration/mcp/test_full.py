@@ -163,7 +163,9 @@ def test_facts_are_ended_and_retracted_and_the_changes_listed(memory: GraphMemor
         [fact] = memory.facts("Maya Chen")
         given = {"fact_id": fact.id, "reason": "It was a joke"}
         [retracted] = data_of(await client.call_tool("memory_retract", given))["facts"]
-        assert retracted["ended_by"] == "It was a joke"
+        assert (retracted["retracted"], retracted["ended_by"]) == (True, "It was a joke")
+        history = await client.call_tool("memory_history", {"name": "Maya Chen"})
+        assert "(never true, It was a joke)" in text_of(history)
         assert memory.facts("Maya Chen") == ()
         [other] = memory.facts("Ines Costa", limit=1)
         assert data_of(await client.call_tool("memory_end", {"fact_id": other.id}))["facts"][0]["valid_to"]
