@@ -252,10 +252,11 @@ def batch_keys(
 
 def _contents(messages: Iterable[object]) -> list[str]:
     """Return a digest of the content of each message; "" if it can't be read."""
-    return [_content(message) for message in messages]
+    return [content_digest(message) for message in messages]
 
 
-def _content(message: object) -> str:
+def content_digest(message: object) -> str:
+    """Return a digest of the content of a message; "" if it can't be read."""
     try:
         fields = message_fields(message, {})
     except InvalidInput:

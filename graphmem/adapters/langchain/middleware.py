@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 from typing import Annotated, Any, Literal, NotRequired, TypedDict, cast
@@ -23,7 +23,7 @@ from langgraph.config import get_config
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
-from graphmem.adapters.agents import Conversation, log_or_raise, turn_keys
+from graphmem.adapters.agents import Conversation, content_digest, log_or_raise, turn_keys
 from graphmem.adapters.langchain.compaction import GraphMemoryCompactor
 from graphmem.errors import GraphMemError, InvalidInput
 from graphmem.memory import GraphMemory
@@ -86,9 +86,9 @@ class GraphMemoryMiddleware(AgentMiddleware[GraphMemoryState, Any, Any]):
     assistant and tools are stored; facts are extracted in the background. `GraphMemoryContext` says whose memory it is.
 
     Nothing is stored twice when a run is interrupted, resumed, retried or streamed: with a checkpointer a message is
-    known by its id. Without one, the messages since the last one of the user are new, and those before it are known by
-    their content, whether the conversation is passed whole, in part, or not at all. Without a session, only the
-    messages since the last one of the user are stored.
+    known by its id and content. Without one, the messages since the last one of the user are new, and those before it
+    are known by their content, whether the conversation is passed whole, in part, or not at all. Without a session,
+    only the messages since the last one of the user are stored.
 
     If the memory is unavailable, the agent goes on without it; `memory_unavailable` in its state says why, and so does
     a warning in the log. An invalid scope or setting is an error.
@@ -362,8 +362,8 @@ def _to_store(
 ) -> tuple[list[BaseMessage], list[str | None]]:
     """Return the messages of a conversation to store, and their keys."""
     if session_id is not None and _has_checkpointer():
-        kept = _without_retries(said, stored)
-        return kept, [message.id for message in kept]
+        kept, known = _without_retries(said, stored), set(stored)
+        return kept, [_lasting_key(message, known) for message in kept]
     begin = max((place for place, message in enumerate(said) if _is_of_user(message)), default=0)
     if session_id is None:
         return list(said[begin:]), [message.id for message in said[begin:]]
@@ -371,6 +371,14 @@ def _to_store(
         begin -= 1
     history, turn = _without_retries(said[:begin], stored), _without_retries(said[begin:], stored)
     return [*history, *turn], list[str | None](turn_keys(history, turn, stored))
+
+
+def _lasting_key(message: BaseMessage, stored: Collection[str]) -> str | None:
+    """Return the key of a message with a lasting id, under which an edited message has another content.
+
+    Earlier versions stored messages by their ids alone.
+    """
+    return message.id if message.id in stored else f"{message.id}:{content_digest(message)}"
 
 
 def _has_checkpointer() -> bool:
@@ -386,7 +394,7 @@ def _without_retries(messages: Sequence[BaseMessage], stored: Iterable[str]) -> 
     kept: list[BaseMessage] = []
     waiting: list[Any] = []
     known = set(stored)
-    last = next((message for message in reversed(messages) if message.id in known), None)
+    last = next((message for message in reversed(messages) if _lasting_key(message, known) in known), None)
     for message in messages:
         if _is_of_user(message):
             if message.content in waiting:

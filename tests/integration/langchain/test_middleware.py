@@ -26,6 +26,7 @@ from langgraph.types import Command, interrupt
 from pydantic import BaseModel, Field
 
 from graphmem import BackendUnavailable, GraphMemory, InvalidInput, Turn
+from graphmem.adapters.agents import Conversation
 from graphmem.adapters.langchain import GraphMemoryContext, GraphMemoryMiddleware, recall_node, remember_node
 
 MAYA = GraphMemoryContext(user_id="maya", user="Maya")
@@ -182,6 +183,33 @@ def test_an_interrupted_and_resumed_run_stores_once_and_has_its_context(memory: 
     running.invoke(Command(resume="yes"), thread("t"), context=MAYA)
     assert [role for role, _ in stored(memory, "t")] == ["user", "assistant", "tool", "assistant"]
     assert "I moved to Lisbon." in model.system()
+
+
+def test_a_message_that_is_edited_in_an_earlier_checkpoint_is_stored_with_its_answer(memory: GraphMemory) -> None:
+    running = agent(memory, Scripted())
+    for text in ("My cat is Tom.", "My dog is Rex."):
+        running.invoke(user(text), thread("t"), context=MAYA)
+    before = stored(memory, "t")
+    [asked] = [each for each in running.get_state_history(thread("t")) if each.next == ("model",)][:1]
+    edited = HumanMessage("My dog is Bello.", id=asked.values["messages"][-1].id)
+    running.invoke(None, running.update_state(asked.config, {"messages": [edited]}), context=MAYA)
+    for _ in range(2):
+        running.invoke(user("Thanks."), thread("t"), context=MAYA)
+    after = [("user", "My dog is Bello."), ("assistant", "Answer 3.")]
+    thanks = [("user", "Thanks."), ("assistant", "Answer 4."), ("user", "Thanks."), ("assistant", "Answer 5.")]
+    assert stored(memory, "t") == [*before, *after, *thanks]
+
+
+def test_messages_that_an_earlier_version_stored_by_their_ids_are_known(memory: GraphMemory) -> None:
+    running = agent(memory, Scripted(), store=False)
+    running.invoke(user("My cat is Tom."), thread("t"), context=MAYA)
+    said = running.get_state(thread("t")).values["messages"]
+    conversation = Conversation(memory.in_scope("users/maya"), "t", "Maya")
+    conversation.store(said, [message.id for message in said])
+    storing = agent(memory, Scripted())
+    storing.checkpointer = running.checkpointer
+    storing.invoke(user("My dog is Rex."), thread("t"), context=MAYA)
+    assert [text for _, text in stored(memory, "t")] == ["My cat is Tom.", "Answer 1.", "My dog is Rex.", "Answer 1."]
 
 
 def test_a_run_that_failed_and_is_retried_stores_once(memory: GraphMemory) -> None:
