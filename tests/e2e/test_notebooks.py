@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,10 @@ def read(path: Path) -> Any:
     return nbformat.read(path, as_version=4)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
 
 
-def run(name: str, folder: Path) -> Any:
-    """Execute a notebook in a folder and return it with its outputs."""
+def run(name: str, folder: Path, more: Sequence[Any] = ()) -> Any:
+    """Execute a notebook, and more cells after its own, in a folder, and return it with its outputs."""
     notebook = read(FOLDER / name)
+    notebook.cells += [nbformat.from_dict(cell) for cell in more]  # pyright: ignore[reportUnknownMemberType]
     client = NotebookClient(notebook, timeout=240, kernel_name="python3", resources={"metadata": {"path": str(folder)}})
     client.execute()  # pyright: ignore[reportUnknownMemberType]
     return notebook
@@ -47,6 +49,16 @@ def test_notebook_runs_and_draws(name: str, pictures: int, tmp_path: Path) -> No
 
     assert len(outputs(notebook, "image/png")) == pictures
     assert [page for page in outputs(notebook, "text/html") if "Content-Security-Policy" in page]
+
+
+@pytest.mark.parametrize("name", ["01-from-chat-to-graph", "02-communities", "03-history-of-a-fact"])
+def test_all_cells_of_a_notebook_can_be_run_again(name: str, tmp_path: Path) -> None:
+    again = [{**cell, "id": f"{cell.id}-again"} for cell in read(FOLDER / f"{name}.ipynb").cells]
+
+    cells = run(f"{name}.ipynb", tmp_path, again).cells
+
+    printed = ["".join(output.text for output in cell.get("outputs", ()) if "text" in output) for cell in cells]
+    assert printed[: len(again)] == printed[len(again) :]
 
 
 def test_notebook_on_neo4j_runs_and_draws(
