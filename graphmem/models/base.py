@@ -125,7 +125,7 @@ class Model(BaseModel):
         try:
             super().__init__(**data)
         except ValidationError as error:
-            raise InvalidInput(_explain(type(self).__name__, error)) from error
+            raise InvalidInput(_explain(type(self), error)) from error
 
     def changed(self, **updates: Any) -> Self:
         """Return a copy with some fields replaced; the new values are not validated."""
@@ -159,14 +159,17 @@ def _is_given(field: FieldInfo) -> bool:
     return field.is_required() or field.default_factory is not None or isinstance(field.default, dict)
 
 
-def _explain(model: str, error: ValidationError) -> str:
+def _explain(model: type[BaseModel], error: ValidationError) -> str:
     lines: list[str] = []
     for problem in error.errors(include_url=False, include_context=False):
         where = ".".join(str(part) for part in problem["loc"]) or "value"
+        if problem["type"] == "extra_forbidden" and len(problem["loc"]) == 1:
+            lines.append(f"{model.__name__}.{where:.60}: no such field, the fields are {', '.join(model.model_fields)}")
+            continue
         shown = repr(problem.get("input"))
         if len(shown) > 120:
             shown = f"{shown[:117]}…"
-        lines.append(f"{model}.{where}: {problem['msg'].removeprefix('Value error, ')} (got {shown})")
+        lines.append(f"{model.__name__}.{where}: {problem['msg'].removeprefix('Value error, ')} (got {shown})")
     return "; ".join(lines)
 
 

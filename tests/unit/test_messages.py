@@ -200,7 +200,7 @@ def test_messages_and_turns_may_be_mixed(memory: GraphMemory) -> None:
 @pytest.mark.parametrize(
     ("value", "reason"),
     [
-        ({"role": "user", "content": "Hi", "speeker": "Maya"}, "Turn.speeker: Extra inputs"),
+        ({"role": "user", "content": "Hi", "speeker": "Maya"}, "Turn.speeker: no such field, the fields are text, "),
         ({"role": "user", "content": 7}, "message content 7: expected a text or a list of parts"),
         ({"role": "user", "content": []}, "Turn.text"),
         (HumanMessage("  "), "Turn.text: contains only white space"),
