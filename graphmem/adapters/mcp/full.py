@@ -188,9 +188,14 @@ class FullTools(CoreTools):
         # what was recorded since, whenever it holds
         learned = (await caller.memory.adiff(start.isoformat(), utc_now().isoformat())).learned
         items = await fact_items(caller, [fact for fact in learned if stored.episode_id in fact.episode_ids])
-        state = "" if done else "\nIt is stored, and still waits for its extraction."
+        if not done:
+            text = "It is stored, and still waits for its extraction."
+        elif items:
+            text = fenced("\n".join(map(str, items)))
+        else:
+            text = "It is stored. No fact is new; those that it confirms, dates or ends are in memory_history."
         extracted = Extracted(episode_id=stored.episode_id, done=done, facts=items)
-        return result(extracted, fenced("\n".join(map(str, items))) + state)
+        return result(extracted, text)
 
     @tool("Merge entities", "admin")
     async def memory_merge(

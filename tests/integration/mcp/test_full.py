@@ -258,6 +258,9 @@ def test_extraction_returns_the_new_facts(era: str) -> None:
             extracted = data_of(await client.call_tool("memory_extract", said))
             assert extracted["done"]
             assert extracted["facts"][0]["fact"].startswith("Maya Chen works at Globex")
+            over = {"text": "I no longer work at Globex.", "speaker": "Maya Chen", "occurred_at": "2024-09-01"}
+            assert "stored. No fact is new" in text_of(await client.call_tool("memory_extract", over))
+            assert memory.facts("Maya Chen") == ()
 
         run(serve(memory), era, work)
 
