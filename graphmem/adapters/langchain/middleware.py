@@ -69,6 +69,10 @@ class Recalled(TypedDict):
     id: str
 
 
+def _merged(known: dict[str, str], new: dict[str, str]) -> dict[str, str]:
+    return {**known, **new}
+
+
 class GraphMemoryState(AgentState[Any]):
     """State of an agent with a memory."""
 
@@ -76,6 +80,8 @@ class GraphMemoryState(AgentState[Any]):
     """Why the memory couldn't be read or written in the last run; None if it could."""
     memory_recalled: NotRequired[Annotated[Recalled, UntrackedValue, PrivateStateAttr]]
     """Context of the current turn; not in checkpoints, so that what is erased from the memory isn't kept there."""
+    memory_scopes: NotRequired[Annotated[dict[str, str], PrivateStateAttr, _merged]]
+    """Id of a message of the user → the scope of its run, as users with a scope each may share a thread."""
 
 
 class GraphMemoryMiddleware(AgentMiddleware[GraphMemoryState, Any, Any]):
@@ -140,20 +146,24 @@ class GraphMemoryMiddleware(AgentMiddleware[GraphMemoryState, Any, Any]):
     def before_agent(self, state: GraphMemoryState, runtime: Runtime[Any]) -> dict[str, Any]:
         """Recall the context of the turn."""
         turn, question = _question(state["messages"])
+        conversation = self.conversation(runtime)
+        scopes = _scopes(state, conversation)
         try:
-            text = self.conversation(runtime).context(question, **self._options)
+            text = conversation.context(question, **self._options)
         except GraphMemError as error:
-            return _unavailable("read", error) | _recalled(turn, "")
-        return {"memory_unavailable": None} | _recalled(turn, text)
+            return _unavailable("read", error) | _recalled(turn, "") | scopes
+        return {"memory_unavailable": None} | _recalled(turn, text) | scopes
 
     async def abefore_agent(self, state: GraphMemoryState, runtime: Runtime[Any]) -> dict[str, Any]:
         """Recall the context of the turn."""
         turn, question = _question(state["messages"])
+        conversation = self.conversation(runtime)
+        scopes = _scopes(state, conversation)
         try:
-            text = await self.conversation(runtime).acontext(question, **self._options)
+            text = await conversation.acontext(question, **self._options)
         except GraphMemError as error:
-            return _unavailable("read", error) | _recalled(turn, "")
-        return {"memory_unavailable": None} | _recalled(turn, text)
+            return _unavailable("read", error) | _recalled(turn, "") | scopes
+        return {"memory_unavailable": None} | _recalled(turn, text) | scopes
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
@@ -196,7 +206,8 @@ class GraphMemoryMiddleware(AgentMiddleware[GraphMemoryState, Any, Any]):
         self._end_turn(state)
         try:
             if self._store:
-                conversation, said = self.conversation(runtime), _said(state["messages"])
+                conversation = self.conversation(runtime)
+                said = _of_scope(state, conversation)
                 conversation.append(partial(_to_store, said, conversation.session_id))
         except GraphMemError as error:
             return _unavailable("written", error)
@@ -207,7 +218,8 @@ class GraphMemoryMiddleware(AgentMiddleware[GraphMemoryState, Any, Any]):
         self._end_turn(state)
         try:
             if self._store:
-                conversation, said = self.conversation(runtime), _said(state["messages"])
+                conversation = self.conversation(runtime)
+                said = _of_scope(state, conversation)
                 await conversation.aappend(partial(_to_store, said, conversation.session_id))
         except GraphMemError as error:
             return _unavailable("written", error)
@@ -269,7 +281,8 @@ def recall_node(
     middleware = GraphMemoryMiddleware(memory, **options)
 
     def recall(state: GraphMemoryState, runtime: Runtime[GraphMemoryContext]) -> dict[str, Any]:
-        return {"memory_context": middleware.before_agent(state, runtime)["memory_recalled"]["text"]}
+        update = middleware.before_agent(state, runtime)
+        return {"memory_context": update["memory_recalled"]["text"], "memory_scopes": update["memory_scopes"]}
 
     return recall
 
@@ -309,6 +322,26 @@ def _question(messages: Sequence[BaseMessage]) -> tuple[str, str]:
     """Return the id and the text of the last message of the user."""
     last = next((message for message in reversed(messages) if _is_of_user(message)), None)
     return ("", "") if last is None else (last.id or str(last.text), str(last.text))
+
+
+def _scopes(state: GraphMemoryState, conversation: Conversation) -> dict[str, dict[str, str]]:
+    """Return an update by which the messages of the user that no earlier run had are of the scope of this run."""
+    known, scope = state.get("memory_scopes") or {}, str(conversation.memory.scope)
+    new = (message.id for message in state["messages"] if message.id and _is_of_user(message))
+    return {"memory_scopes": {number: scope for number in new if number not in known}}
+
+
+def _of_scope(state: GraphMemoryState, conversation: Conversation) -> list[BaseMessage]:
+    """Return the messages of the turns whose run was in the scope of a conversation, and of those without a run."""
+    scopes, scope = state.get("memory_scopes") or {}, str(conversation.memory.scope)
+    kept: list[BaseMessage] = []
+    place = scope
+    for message in _said(state["messages"]):
+        if _is_of_user(message):
+            place = scopes.get(message.id or "", scope)
+        if place == scope:
+            kept.append(message)
+    return kept
 
 
 def _is_of_user(message: BaseMessage) -> bool:

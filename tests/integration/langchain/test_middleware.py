@@ -437,6 +437,29 @@ def test_scope_is_that_of_the_context(memory: GraphMemory, context: Any, scope: 
     assert stored(memory, "t") == []
 
 
+@pytest.mark.parametrize("run", ["invoke", "ainvoke"])
+def test_users_who_share_a_thread_share_no_memory(memory: GraphMemory, run: str) -> None:
+    running = agent(memory, Scripted(answers=[call("weather"), "Warm.", TimeoutError("model"), "Hi.", "Fine."]))
+
+    def say(text: str, name: str) -> None:
+        context = GraphMemoryContext(user_id=name.lower(), user=name)
+        if run == "invoke":
+            running.invoke(user(text), thread("t"), context=context)
+        else:
+            asyncio.run(running.ainvoke(user(text), thread("t"), context=context))
+
+    say("I'm allergic to nuts.", "Maya")
+    with pytest.raises(TimeoutError):
+        say("I live in Oslo.", "Nate")
+    say("And to milk.", "Maya")
+    say("I have a dog.", "Nate")
+    maya = memory.in_scope("users/maya").session("t")
+    assert [e.text for e in maya if e.role == "user"] == ["I'm allergic to nuts.", "And to milk."]
+    assert [e.text for e in maya if e.role == "assistant"][1:] == ["Warm.", "Hi."]
+    nate = [("user", "I live in Oslo."), ("user", "I have a dog."), ("assistant", "Fine.")]
+    assert stored(memory, "t", "users/nate") == nate
+
+
 @pytest.mark.parametrize("context", [None, {"user_id": ""}, GraphMemoryContext(user="Maya")])
 def test_a_run_without_a_scope_can_be_refused(memory: GraphMemory, context: Any) -> None:
     with pytest.raises(InvalidInput, match=r"context|project"):
@@ -528,3 +551,16 @@ def test_nodes_in_a_bare_graph(memory: GraphMemory, run: str, saved: bool) -> No
             asyncio.run(compiled.ainvoke(user(text), thread("t"), context=MAYA))
     assert "I moved to Lisbon." in model.system(0)
     assert [text for _, text in stored(memory, "t")] == ["Where did I move?", "Answer 1.", "Thanks.", "Answer 2."]
+
+
+def test_users_who_share_a_thread_of_a_bare_graph_share_no_memory(memory: GraphMemory) -> None:
+    def answer(_: Recalling) -> dict[str, Any]:
+        return {"messages": [AIMessage("Fine.")]}
+
+    graph: Any = StateGraph(Recalling, context_schema=GraphMemoryContext)
+    graph.add_sequence([("recall", recall_node(memory)), ("answer", answer), ("remember", remember_node(memory))])
+    compiled = graph.add_edge(START, "recall").compile(checkpointer=InMemorySaver())
+    for text, name in (("I like nuts.", "maya"), ("I live in Oslo.", "nate")):
+        done = compiled.invoke(user(text), thread("t"), context=GraphMemoryContext(user_id=name))
+        assert set(done) == {"messages", "memory_context"}
+    assert stored(memory, "t", "users/nate") == [("user", "I live in Oslo."), ("assistant", "Fine.")]
