@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Annotated, Any, Literal, NotRequired, TypedDict, cast
 
@@ -80,8 +80,8 @@ class GraphMemoryState(AgentState[Any]):
     """Why the memory couldn't be read or written in the last run; None if it could."""
     memory_recalled: NotRequired[Annotated[Recalled, UntrackedValue, PrivateStateAttr]]
     """Context of the current turn; not in checkpoints, so that what is erased from the memory isn't kept there."""
-    memory_scopes: NotRequired[Annotated[dict[str, str], PrivateStateAttr, _merged]]
-    """Id of a message of the user → the scope of its run, as users with a scope each may share a thread."""
+    memory_places: NotRequired[Annotated[dict[str, str], PrivateStateAttr, _merged]]
+    """Id of a message of the user → scope and session of its run; those of one thread may differ."""
 
 
 class GraphMemoryMiddleware(AgentMiddleware[GraphMemoryState, Any, Any]):
@@ -147,23 +147,23 @@ class GraphMemoryMiddleware(AgentMiddleware[GraphMemoryState, Any, Any]):
         """Recall the context of the turn."""
         turn, question = _question(state["messages"])
         conversation = self.conversation(runtime)
-        scopes = _scopes(state, conversation)
+        places = _places(state, conversation)
         try:
             text = conversation.context(question, **self._options)
         except GraphMemError as error:
-            return _unavailable("read", error) | _recalled(turn, "") | scopes
-        return {"memory_unavailable": None} | _recalled(turn, text) | scopes
+            return _unavailable("read", error) | _recalled(turn, "") | places
+        return {"memory_unavailable": None} | _recalled(turn, text) | places
 
     async def abefore_agent(self, state: GraphMemoryState, runtime: Runtime[Any]) -> dict[str, Any]:
         """Recall the context of the turn."""
         turn, question = _question(state["messages"])
         conversation = self.conversation(runtime)
-        scopes = _scopes(state, conversation)
+        places = _places(state, conversation)
         try:
             text = await conversation.acontext(question, **self._options)
         except GraphMemError as error:
-            return _unavailable("read", error) | _recalled(turn, "") | scopes
-        return {"memory_unavailable": None} | _recalled(turn, text) | scopes
+            return _unavailable("read", error) | _recalled(turn, "") | places
+        return {"memory_unavailable": None} | _recalled(turn, text) | places
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
@@ -206,9 +206,8 @@ class GraphMemoryMiddleware(AgentMiddleware[GraphMemoryState, Any, Any]):
         self._end_turn(state)
         try:
             if self._store:
-                conversation = self.conversation(runtime)
-                said = _of_scope(state, conversation)
-                conversation.append(partial(_to_store, said, conversation.session_id))
+                for conversation, said in _by_conversation(state, self.conversation(runtime)):
+                    conversation.append(partial(_to_store, said, conversation.session_id))
         except GraphMemError as error:
             return _unavailable("written", error)
         return None
@@ -218,9 +217,8 @@ class GraphMemoryMiddleware(AgentMiddleware[GraphMemoryState, Any, Any]):
         self._end_turn(state)
         try:
             if self._store:
-                conversation = self.conversation(runtime)
-                said = _of_scope(state, conversation)
-                await conversation.aappend(partial(_to_store, said, conversation.session_id))
+                for conversation, said in _by_conversation(state, self.conversation(runtime)):
+                    await conversation.aappend(partial(_to_store, said, conversation.session_id))
         except GraphMemError as error:
             return _unavailable("written", error)
         return None
@@ -282,7 +280,7 @@ def recall_node(
 
     def recall(state: GraphMemoryState, runtime: Runtime[GraphMemoryContext]) -> dict[str, Any]:
         update = middleware.before_agent(state, runtime)
-        return {"memory_context": update["memory_recalled"]["text"], "memory_scopes": update["memory_scopes"]}
+        return {"memory_context": update["memory_recalled"]["text"], "memory_places": update["memory_places"]}
 
     return recall
 
@@ -324,24 +322,34 @@ def _question(messages: Sequence[BaseMessage]) -> tuple[str, str]:
     return ("", "") if last is None else (last.id or str(last.text), str(last.text))
 
 
-def _scopes(state: GraphMemoryState, conversation: Conversation) -> dict[str, dict[str, str]]:
-    """Return an update by which the messages of the user that no earlier run had are of the scope of this run."""
-    known, scope = state.get("memory_scopes") or {}, str(conversation.memory.scope)
+def _place(conversation: Conversation) -> str:
+    return f"{conversation.memory.scope}\n{conversation.session_id or ''}"
+
+
+def _places(state: GraphMemoryState, conversation: Conversation) -> dict[str, dict[str, str]]:
+    """Return an update that assigns the messages of the user that no earlier run had to this conversation."""
+    known, place = state.get("memory_places") or {}, _place(conversation)
     new = (message.id for message in state["messages"] if message.id and _is_of_user(message))
-    return {"memory_scopes": {number: scope for number in new if number not in known}}
+    return {"memory_places": {number: place for number in new if number not in known}}
 
 
-def _of_scope(state: GraphMemoryState, conversation: Conversation) -> list[BaseMessage]:
-    """Return the messages of the turns whose run was in the scope of a conversation, and of those without a run."""
-    scopes, scope = state.get("memory_scopes") or {}, str(conversation.memory.scope)
-    kept: list[BaseMessage] = []
-    place = scope
+def _by_conversation(
+    state: GraphMemoryState, conversation: Conversation
+) -> Iterator[tuple[Conversation, list[BaseMessage]]]:
+    """Yield the conversation of a run with the messages of its turns.
+
+    The last turn may have begun in another session of the scope, as one that was interrupted and is resumed there.
+    """
+    places, here = state.get("memory_places") or {}, _place(conversation)
+    said, place = dict[str, list[BaseMessage]](), here
     for message in _said(state["messages"]):
         if _is_of_user(message):
-            place = scopes.get(message.id or "", scope)
-        if place == scope:
-            kept.append(message)
-    return kept
+            place = places.get(message.id or "", here)
+        said.setdefault(place, []).append(message)
+    yield conversation, said.get(here, [])
+    scope, _, session_id = place.partition("\n")
+    if place != here and scope == str(conversation.memory.scope):
+        yield replace(conversation, session_id=session_id), said[place]
 
 
 def _is_of_user(message: BaseMessage) -> bool:

@@ -438,6 +438,26 @@ def test_scope_is_that_of_the_context(memory: GraphMemory, context: Any, scope: 
 
 
 @pytest.mark.parametrize("run", ["invoke", "ainvoke"])
+def test_sessions_of_one_thread_store_their_own_turns(memory: GraphMemory, run: str) -> None:
+    running = agent(memory, Scripted(answers=["One.", call("book"), "Booked.", "Three."]))
+
+    def go(given: Any, session: str) -> None:
+        context = GraphMemoryContext(user_id="maya", user="Maya", session_id=session)
+        if run == "invoke":
+            running.invoke(given, thread("t"), context=context)
+        else:
+            asyncio.run(running.ainvoke(given, thread("t"), context=context))
+
+    go(user("I have a dog."), "monday")
+    go(user("Book a trip."), "monday")
+    go(Command(resume="yes"), "tuesday")
+    go(user("I have a cat."), "tuesday")
+    monday = [text for role, text in stored(memory, "monday") if role != "tool"]
+    assert monday == ["I have a dog.", "One.", "Book a trip.", '[calls book({"city": "Oslo"})]', "Booked."]
+    assert [text for _, text in stored(memory, "tuesday")] == ["I have a cat.", "Three."]
+
+
+@pytest.mark.parametrize("run", ["invoke", "ainvoke"])
 def test_users_who_share_a_thread_share_no_memory(memory: GraphMemory, run: str) -> None:
     running = agent(memory, Scripted(answers=[call("weather"), "Warm.", TimeoutError("model"), "Hi.", "Fine."]))
 
