@@ -293,7 +293,7 @@ def remember_node(
 
     def remember(state: GraphMemoryState, runtime: Runtime[GraphMemoryContext]) -> dict[str, Any]:
         middleware.after_agent(state, runtime)
-        return {}
+        return _places(state, middleware.conversation(runtime))
 
     return remember
 
