@@ -45,6 +45,7 @@ Select = Callable[[Sequence[str]], tuple[Sequence[object], Sequence[str | None]]
 
 _LOCKS = tuple(threading.RLock() for _ in range(64))  # of the sessions that are written, by their hashes
 _NOTE = "note"
+_ID = ":id="
 _COMPARED = 2_000  # last messages of a conversation among which repetitions are found
 
 
@@ -252,11 +253,10 @@ def batch_keys(
 
 def _contents(messages: Iterable[object]) -> list[str]:
     """Return a digest of the content of each message; "" if it can't be read."""
-    return [content_digest(message) for message in messages]
+    return [_content(message) for message in messages]
 
 
-def content_digest(message: object) -> str:
-    """Return a digest of the content of a message; "" if it can't be read."""
+def _content(message: object) -> str:
     try:
         fields = message_fields(message, {})
     except InvalidInput:
@@ -265,9 +265,19 @@ def content_digest(message: object) -> str:
     return digest(*(fields.get(name) for name in names), *(fields.get(ATTACHMENTS) or ()))
 
 
+def lasting_key(message: object, number: str) -> str:
+    """Return the key of a message that has a lasting id and may be edited: its content and the id."""
+    return f"{_content(message)}{_ID}{number}"
+
+
+def id_of(key: str) -> str:
+    """Return the id of a message in its `lasting_key`; another key is the id."""
+    return key.partition(_ID)[2] or key
+
+
 def _content_of(key: str) -> str:
-    """Return the digest in a key of `turn_keys` or `batch_keys`."""
-    return key.rpartition(":")[0]
+    """Return the digest in a key of `turn_keys`, `batch_keys` or `lasting_key`."""
+    return key.partition(":")[0]
 
 
 def _numbered(contents: Iterable[str], reused: Iterable[str], taken: Iterable[str]) -> list[str]:

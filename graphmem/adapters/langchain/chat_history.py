@@ -17,7 +17,7 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
-from graphmem.adapters.agents import Conversation
+from graphmem.adapters.agents import Conversation, id_of
 from graphmem.errors import InvalidInput, NotFound
 from graphmem.inputs import to_limit
 from graphmem.memory import GraphMemory
@@ -90,7 +90,7 @@ class GraphMemoryChatMessageHistory(BaseChatMessageHistory):
 
     def _message(self, episode: Episode) -> BaseMessage:
         """Return a turn as a message with its original id, or else the id of the episode."""
-        number = self._conversation.key_of(episode) or episode.id
+        number = id_of(self._conversation.key_of(episode) or episode.id)
         name = None if episode.speaker == self._conversation.names.get(episode.role or "user") else episode.speaker
         shared: dict[str, Any] = {"content": _content(episode), "id": number, "name": name}
         if episode.role == "assistant":

@@ -23,7 +23,7 @@ from langgraph.config import get_config
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
-from graphmem.adapters.agents import Conversation, content_digest, log_or_raise, turn_keys
+from graphmem.adapters.agents import Conversation, lasting_key, log_or_raise, turn_keys
 from graphmem.adapters.langchain.compaction import GraphMemoryCompactor
 from graphmem.errors import GraphMemError, InvalidInput
 from graphmem.memory import GraphMemory
@@ -415,11 +415,11 @@ def _to_store(
 
 
 def _lasting_key(message: BaseMessage, stored: Collection[str]) -> str | None:
-    """Return the key of a message with a lasting id, under which an edited message has another content.
+    """Return the key of a message with a lasting id: its content, which may be edited, and the id.
 
-    Earlier versions stored messages by their ids alone.
+    `turn_keys` knows the content of such a key. Earlier versions stored messages by their ids alone.
     """
-    return message.id if message.id in stored else f"{message.id}:{content_digest(message)}"
+    return message.id if message.id in stored else lasting_key(message, message.id or "")
 
 
 def _has_checkpointer() -> bool:

@@ -27,7 +27,13 @@ from pydantic import BaseModel, Field
 
 from graphmem import BackendUnavailable, GraphMemory, InvalidInput, Turn
 from graphmem.adapters.agents import Conversation
-from graphmem.adapters.langchain import GraphMemoryContext, GraphMemoryMiddleware, recall_node, remember_node
+from graphmem.adapters.langchain import (
+    GraphMemoryChatMessageHistory,
+    GraphMemoryContext,
+    GraphMemoryMiddleware,
+    recall_node,
+    remember_node,
+)
 
 MAYA = GraphMemoryContext(user_id="maya", user="Maya")
 
@@ -198,6 +204,17 @@ def test_a_message_that_is_edited_in_an_earlier_checkpoint_is_stored_with_its_an
     after = [("user", "My dog is Bello."), ("assistant", "Answer 3.")]
     thanks = [("user", "Thanks."), ("assistant", "Answer 4."), ("user", "Thanks."), ("assistant", "Answer 5.")]
     assert stored(memory, "t") == [*before, *after, *thanks]
+
+
+def test_a_conversation_continues_without_its_checkpointer(memory: GraphMemory) -> None:
+    said = agent(memory, Scripted()).invoke(user("My cat is Tom."), thread("t"), context=MAYA)["messages"]
+    shown = GraphMemoryChatMessageHistory(memory.in_scope("users/maya"), "t").messages
+    assert [message.id for message in shown] == [message.id for message in said]
+    history = [{"role": "user", "content": said[0].text}, {"role": "assistant", "content": said[1].text}]
+    again = {"messages": [*history, {"role": "user", "content": "And Rex is my dog."}]}
+    agent(memory, Scripted(), saved=False).invoke(again, thread("t"), context=MAYA)
+    expected = ["My cat is Tom.", "Answer 1.", "And Rex is my dog.", "Answer 1."]
+    assert [text for _, text in stored(memory, "t")] == expected
 
 
 def test_messages_that_an_earlier_version_stored_by_their_ids_are_known(memory: GraphMemory) -> None:
