@@ -107,7 +107,7 @@ class Redaction:
             if (value := getattr(episode, name)) is not None
         }
         metadata = {
-            self.text(name): self._json(value) if isinstance(value, str) else self._redacted(value)
+            self.text(name): self._json(value, name) if isinstance(value, str) else self._redacted(value, name)
             for name, value in episode.metadata.items()
         }
         return self._model(episode.changed(metadata={}), names).changed(metadata=metadata)
@@ -185,12 +185,15 @@ class Redaction:
 
     def _value(self, source: str, relation: str, target: str) -> str:
         """Return the redacted object of a fact; the relation may mark it as personal: "has_password", "swordfish"."""
-        words = relation.replace("_", " ")
-        for begin in (f"{source} {words} ", f"{words}: ", ""):
+        words, own = relation.replace("_", " "), self.text(target)
+        for begin in (f"{source} {words} ", f"{words}: "):
             redacted = self.text(begin + target)
-            if not redacted.endswith(target):
-                return redacted[redacted.rindex("[") :] if begin and "[" in redacted else redacted
-        return target
+            if not redacted.endswith((target, own)):
+                begun = self.text(begin)
+                found = redacted[len(begun) if redacted.startswith(begun) else redacted.rfind("[") :]
+                secret = _SECRET.match(found)
+                return secret[0] if secret else found
+        return own
 
     def _model(self, model: _M, names: Mapping[str, str]) -> _M:
         updates = {
@@ -205,41 +208,39 @@ class Redaction:
         """Return a value with every text in it redacted."""
         return cast(T, self._redacted(value))
 
-    def _json(self, text: str) -> str:
-        """Return a text in metadata; of one that is JSON, such as the calls of tools, with its texts redacted."""
+    def _json(self, text: str, name: str) -> str:
+        """Return the redacted text of a field; of JSON, such as the calls of tools, with its texts redacted."""
         if text[:1] in ("{", "["):
             try:
                 value = json.loads(text)
             except (ValueError, RecursionError):
-                return self.text(text)
-            redacted = self._by_names(value)
+                return self._value("", name, text)
+            redacted = self._decoded(value, name)
             return text if redacted == value else json.dumps(redacted, ensure_ascii=False)
-        return self.text(text)
+        return self._value("", name, text)
 
-    def _by_names(self, value: Any) -> Any:
-        """Return decoded JSON with its texts redacted, each also by what its name says: "password", "swordfish"."""
+    def _decoded(self, value: Any, name: str) -> Any:
+        """Return decoded JSON with its texts redacted."""
         if isinstance(value, dict):
-            items = cast("dict[str, Any]", value).items()
-            return {self.text(name): self._called(name, item) for name, item in items}
+            return {self.text(key): self._decoded(item, key) for key, item in cast("dict[str, Any]", value).items()}
         if isinstance(value, list):
-            return [self._by_names(item) for item in cast("list[Any]", value)]
-        return self._json(value) if isinstance(value, str) else self._redacted(value)
+            return [self._decoded(item, name) for item in cast("list[Any]", value)]
+        return self._json(value, name) if isinstance(value, str) else self._redacted(value, name)
 
-    def _called(self, name: str, value: Any) -> Any:
-        """Return the redacted value of a field of decoded JSON."""
-        redacted = self._by_names(value)
-        return self._value("", name, value) if isinstance(value, str) and redacted == value else redacted
-
-    def _redacted(self, value: Any) -> Any:
+    def _redacted(self, value: Any, name: str = "") -> Any:
+        """Return a redacted value; its name may mark it as personal, as in `_value`."""
         if isinstance(value, str):
-            return self.text(value)
-        if isinstance(value, int):  # a card number given as a number
-            return value if value < _LONG_NUMBER or self.text(str(value)) == str(value) else self.text(str(value))
+            return self._value("", name, value) if name else self.text(value)
+        if isinstance(value, int) and not isinstance(value, bool):  # a card number or a PIN given as a number
+            if value < _LONG_NUMBER and not name:
+                return value
+            redacted = self._redacted(digits := str(value), name)
+            return value if redacted == digits else redacted
         if isinstance(value, Mapping):
             items = cast("Mapping[Any, Any]", value).items()
-            return {self._redacted(name): self._redacted(item) for name, item in items}
+            return {self._redacted(key): self._redacted(item, str(key)) for key, item in items}
         if isinstance(value, (list, tuple)):
-            return tuple(map(self._redacted, cast("Sequence[Any]", value)))
+            return tuple(self._redacted(item, name) for item in cast("Sequence[Any]", value))
         if isinstance(value, Model):
             return self._model(value, {})
         if is_dataclass(value) and not isinstance(value, type):
@@ -249,6 +250,7 @@ class Redaction:
 
 
 _M = TypeVar("_M", bound=Model)
+_SECRET = re.compile(r"\[(?:password|key)\]")
 _LETTERS = str.maketrans(
     "0123456789abcdef", "abcdefghijklmnop"
 )  # letters only, so that no pattern matches the digest as a number
@@ -267,12 +269,17 @@ def _texts(value: Any, name: str = "") -> list[str]:
         parts = [(field, getattr(value, field)) for field in type(value).model_fields if not _is_kept(value, field)]
     elif isinstance(value, Mapping):
         items = cast("Mapping[Any, Any]", value).items()
-        parts = [("", part) for item in items if not _are_premises(*item) for part in item]
+        parts = [("", part) for item in items if not _are_premises(*item) for part in (*item, _named(*item))]
     elif isinstance(value, (list, tuple)):
         parts = [("", part) for part in cast("Sequence[Any]", value)]
     else:
         return [value] if isinstance(value, str) else []
     return [text for field, part in parts for text in _texts(part, field)]
+
+
+def _named(name: object, value: object) -> str:
+    """Return a property as a text: its name may mark it as personal."""
+    return f"{name}: {value}" if isinstance(value, str | int) else ""
 
 
 def _are_premises(name: object, value: object) -> bool:

@@ -53,6 +53,39 @@ def test_json_in_metadata_is_redacted_text_by_text_and_stays_json() -> None:
     assert (redacted.metadata["other"], redacted.metadata["page"]) == ("{[email]", "[1, 2]")
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "stored"),
+    [
+        ("password", "swordfish", "[password]"),
+        ("wifi_password", "purple horse, battery", "[password]"),
+        ("api_key", "a1b2c3d4e5f6", "[key]"),
+        ("pin", 4821, "[password]"),
+        ("phone", "4155552671 (evenings)", "[phone] (evenings)"),
+        ("password", "expired", "expired"),
+        ("note", "ask maya@example.com or tom, please", "ask [email] or tom, please"),
+        ("tokens", 1234, 1234),
+        ("is_password", True, True),
+    ],
+)
+def test_a_field_is_redacted_by_what_its_name_says(name: str, value: str | int, stored: str | int) -> None:
+    assert episode("Hi", metadata={name: value}).metadata == {name: stored}
+    assert json.loads(str(episode("Hi", metadata={"x": json.dumps({name: [value]})}).metadata["x"])) == {name: [stored]}
+    triple = Triple(subject="Maya", relation="works_at", object="Globex", metadata={name: value})
+    assert PLAIN.triple(triple).metadata == {name: stored}
+    assert PLAIN.data({"a": {name: value}}) == {"a": {name: stored}}
+
+
+def test_a_row_is_refused_by_what_the_name_of_a_field_says() -> None:
+    PLAIN.require_redacted(Turn(text="Hi", metadata={"password": "[password]"}).to_episode(SCOPE))
+    with pytest.raises(InvalidInput, match=r"password: \[password\]"):
+        PLAIN.require_redacted(Turn(text="Hi", metadata={"password": "swordfish"}).to_episode(SCOPE))
+
+
+def test_what_stands_around_personal_data_in_the_object_of_a_fact_is_kept() -> None:
+    triple = Triple(subject="Maya", relation="wrote", object="call +1 415 555 2671 or mail a@b.org, please")
+    assert PLAIN.triple(triple).object == "call [phone] or mail [email], please"
+
+
 def test_the_title_of_a_document_is_redacted() -> None:
     document = Document(text="text", title="Mail to maya@example.com")
     assert PLAIN.episode(document.to_episode(SCOPE)).title == "Mail to [email]"
