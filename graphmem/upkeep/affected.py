@@ -3,6 +3,8 @@
 - Facts: a fact is removed if all its episodes are forgotten, and so is what was inferred from it. A fact that ended
   only because of a forgotten statement becomes valid again.
 - Entities: an entity is removed if no other episode mentions it and no remaining fact is about it.
+- Turns that follow a forgotten one were extracted with it as their context. A name in them that only stood in the
+  forgotten text, such as that in the question before a "Yes", is removed with the facts about it.
 - Merged entities: the same applies to entities that were merged into another one. They have no rows of their own, but
   rows in the merge ledger, mentions, facts and later uses of their names; they are removed when none of these is left.
 """
@@ -18,6 +20,8 @@ from graphmem.models import (
     Alias,
     Edge,
     Entity,
+    Episode,
+    EpisodeQuery,
     Mention,
     Merge,
     MergeQuery,
@@ -92,8 +96,9 @@ class Affected:
 
 def find_affected(request: ErasureRequest) -> Affected:
     """Return the rows that an erasure affects."""
-    facts = _find_facts(request)
-    entities = _find_entities(request, facts)
+    borrowed = _find_borrowed(request)
+    facts = _find_facts(request, borrowed)
+    entities = _find_entities(request, facts, borrowed)
     facts = _with_links(request, facts, entities)
     merges = _find_merges(request, facts, entities)
     aliases = list(_find_aliases(request, entities, merges))
@@ -103,13 +108,60 @@ def find_affected(request: ErasureRequest) -> Affected:
     return Affected(facts, entities, merges, aliases, renamed, names, NameFinder(names, longer))
 
 
+# Turns extracted with a forgotten one as their context ----------------------------------------------
+
+_CONTEXT = 50  # turns; extractors are shown fewer (setting context_turns)
+
+
+def _find_borrowed(request: ErasureRequest) -> Sequence[Mention]:
+    """Return the mentions in remaining turns whose names stand in forgotten turns before them, and in no other."""
+    turns = _turns_around(request)
+    texts = {i: "\n".join(texts_of(turns[i])) for i in sorted(turns)}
+    left = [i for i in texts if i not in request.episodes]
+    found: list[Mention] = []
+    for mention in request.backend.all_mentions([request.scope], episode_ids=left) if left else ():
+        at, session = mention.episode_id, turns[mention.episode_id].session_id
+        before = [i for i in texts if i <= at and turns[i].session_id == session]
+        forgotten = [texts[i] for i in before if i in request.episodes]
+        names = [mention.surface]
+        if named_in(names, forgotten) and not named_in(names, (texts[i] for i in before if i not in request.episodes)):
+            found.append(mention)
+    return found
+
+
+def _turns_around(request: ErasureRequest) -> dict[str, Episode]:
+    """Return the forgotten turns that others follow in their session, with those before and after them, by id."""
+    found: dict[str, Episode] = {}
+    covered: set[str] = set()
+    for episode in sorted(request.episodes.values(), key=lambda each: each.id):
+        if episode.session_id is None or episode.id in covered:
+            continue
+        query = EpisodeQuery(session_id=episode.session_id)
+        after = request.backend.find_episodes([request.scope], query, after=episode.id, limit=2 * _CONTEXT)
+        covered.update(each.id for each in after[:_CONTEXT])
+        if all(each.id in request.episodes for each in after):
+            continue
+        query = EpisodeQuery(session_id=episode.session_id, before=episode.id)
+        before = request.backend.find_episodes([request.scope], query, limit=_CONTEXT, newest_first=True)
+        found |= {each.id: each for each in (*before, episode, *after)}
+    return found
+
+
 # Facts --------------------------------------------------------------------------------------------
 
 
-def _find_facts(request: ErasureRequest) -> AffectedFacts:
+def _find_facts(request: ErasureRequest, borrowed: Sequence[Mention]) -> AffectedFacts:
     backend, scope, episodes = request.backend, request.scope, request.episodes
-    stated = backend.get_edges([scope], backend.find_edges_of_episodes(scope, list(episodes)))
-    gone = {i: edge for i, edge in stated.items() if not set(edge.episode_ids) - episodes.keys()}
+    named = {(mention.episode_id, mention.entity_id) for mention in borrowed}
+    told_in = [*episodes, *{mention.episode_id for mention in borrowed}]
+
+    def goes(edge: Edge) -> bool:
+        left = [i for i in edge.episode_ids if i not in episodes]
+        return all((i, edge.source_id) in named or (i, edge.target_id) in named for i in left)
+
+    found = backend.get_edges([scope], backend.find_edges_of_episodes(scope, told_in))
+    gone = {i: edge for i, edge in found.items() if goes(edge)}
+    stated = {i: edge for i, edge in found.items() if not episodes.keys().isdisjoint(edge.episode_ids)}
     if request.entity is not None:
         gone.update((edge.id, edge) for edge in edges_of(backend, scope, request.entity.id))
     gone.update(find_dependents(backend, scope, gone))
@@ -121,13 +173,14 @@ def _find_facts(request: ErasureRequest) -> AffectedFacts:
 # Entities -----------------------------------------------------------------------------------------
 
 
-def _find_entities(request: ErasureRequest, facts: AffectedFacts) -> AffectedEntities:
+def _find_entities(request: ErasureRequest, facts: AffectedFacts, borrowed: Sequence[Mention]) -> AffectedEntities:
     backend, scopes = request.backend, [request.scope]
-    mentions = backend.all_mentions(scopes, episode_ids=list(request.episodes)) if request.episodes else []
+    forgotten = backend.all_mentions(scopes, episode_ids=list(request.episodes)) if request.episodes else []
+    mentions = [*forgotten, *borrowed]
     mentioned = {mention.entity_id for mention in mentions}
     ends = {end for edge in facts.gone.values() for end in (edge.source_id, edge.target_id)}
     touched = backend.get_entities(scopes, sorted(mentioned | ends))
-    others, redacted = _other_mentions(request, touched)
+    others, redacted = _other_mentions(request, touched, borrowed)
     known_by = mentioned if request.subject is None else mentioned | ends
     alone = _unknown(request, touched, others) & known_by
     alone -= _held(request, alone, facts)
@@ -146,7 +199,7 @@ def _find_entities(request: ErasureRequest, facts: AffectedFacts) -> AffectedEnt
 
 
 def _other_mentions(
-    request: ErasureRequest, touched: Mapping[str, Entity]
+    request: ErasureRequest, touched: Mapping[str, Entity], borrowed: Collection[Mention]
 ) -> tuple[dict[str, list[Mention]], list[Mention]]:
     """Return the mentions of entities in remaining texts, by entity, and those in lines that texts lose."""
     others: dict[str, list[Mention]] = {}
@@ -155,7 +208,7 @@ def _other_mentions(
         for mention in request.backend.all_mentions([request.scope], entity_ids=list(touched)):
             if mention.episode_id in request.episodes:
                 continue
-            if _is_redacted(request, mention):
+            if mention in borrowed or _is_redacted(request, mention):
                 redacted.append(mention)
             else:
                 others.setdefault(mention.entity_id, []).append(mention)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from test_search import WordVectors
 
 from graphmem import GraphMemory, InvalidInput, NotFound
 from graphmem.models import Changes, EpisodeQuery, EpisodeRedaction
+from graphmem.protocols import ExtractedEdge, ExtractedEntity, Extraction, ExtractionRequest
 
 TURNS = (
     {"text": "Zebulon Quimby | lives_in | Wolfsburg", "speaker": "Maya", "external_id": "named"},
@@ -243,3 +245,45 @@ def test_forgetting_a_speaker_tells_of_the_name_in_sessions_and_of_longer_names(
     assert "forget('Ada', with_episodes=True)" in done.remaining[0]
     assert "ada-17" in done.remaining[1]
     assert "'ada chen' (a speaker)" in done.remaining[2]
+
+
+class Answers:
+    """States what is asked in the turn before each "Yes", and names what is asked and said about."""
+
+    name, batch_size = "answers", 8
+
+    def extract(self, requests: Sequence[ExtractionRequest]) -> list[Extraction]:
+        return [self._read(request) for request in requests]
+
+    def _read(self, request: ExtractionRequest) -> Extraction:
+        speaker, text = request.episode.speaker or "", request.episode.text
+        if text == "Yes":
+            asked = request.context[-1].text
+            edge = ExtractedEdge(speaker, "works_with", asked.split()[-1].rstrip("?"), fact=f"{speaker} {asked}")
+            return Extraction(edges=(edge,))
+        return Extraction(entities=(ExtractedEntity(text.split()[-1].rstrip("?."), "person"),))
+
+
+def asked_about(open_memory: OpenMemory, file: Path, *turns: tuple[str, str]) -> GraphMemory:
+    memory = open_memory(f"sqlite:///{file}", extractor=Answers(), embeddings="none")
+    memory.ingest([{"speaker": who, "text": text, "session_id": "talk", "external_id": text} for who, text in turns])
+    return memory
+
+
+@pytest.mark.parametrize(("speaker", "episode"), [("Tom", None), (None, "Do you work with Zebulon?")])
+def test_what_an_answer_took_from_a_forgotten_question_goes(
+    sqlite_file: Path, open_memory: OpenMemory, speaker: str | None, episode: str | None
+) -> None:
+    memory = asked_about(open_memory, sqlite_file, ("Tom", "Do you work with Zebulon?"), ("Maya", "Yes"))
+    assert [fact.target for fact in memory.facts("Maya")] == ["Zebulon"]
+    memory.forget(speaker=speaker, episode=episode)
+    files = b"".join(file.read_bytes() for file in sqlite_file.parent.glob(f"{sqlite_file.name}*")).lower()
+    assert b"zebulon" not in files
+    assert memory.stats().episodes == 1
+
+
+def test_an_answer_keeps_what_another_turn_names_as_well(sqlite_file: Path, open_memory: OpenMemory) -> None:
+    turns = ("Maya", "I know Zebulon"), ("Tom", "Do you work with Zebulon?"), ("Maya", "Yes")
+    memory = asked_about(open_memory, sqlite_file, *turns)
+    memory.forget(episode="Do you work with Zebulon?")
+    assert [fact.target for fact in memory.facts("Maya")] == ["Zebulon"]
