@@ -193,6 +193,19 @@ def without_delay(episode: Episode, now: datetime) -> ProcessingResult | None:
     return ProcessingResult(episode.id, error=episode.error, attempts=episode.attempts, retry_at=now)
 
 
+def without_reason(episode: Episode) -> ProcessingResult | None:
+    """Return the result that leaves only the class of the error of a waiting or failed episode; None without an error.
+
+    The message may quote another episode, which was part of the same call of the model.
+    """
+    failure = Failure.read(episode.error)
+    if failure is None:
+        return None
+    name = failure.reason.partition(":")[0]
+    error = str(replace(failure, reason=f"{name}: the message was erased, it may have quoted an erased text"))
+    return ProcessingResult(episode.id, error=error, attempts=episode.attempts, retry_at=episode.retry_at)
+
+
 def requeued(episode: Episode) -> ProcessingResult | None:
     """Return the result that requeues an extracted episode; None for ready-made facts and skipped episodes."""
     if episode.source == "triple" or SKIPPED in episode.metadata:

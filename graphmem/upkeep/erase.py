@@ -7,6 +7,7 @@
   the first of the others.
 - Entities lose summaries that may quote a forgotten text, aliases that only such a text used, and its time as the
   first or last at which they were named.
+- Episodes that wait for extraction or failed lose the message of an error that may quote a forgotten text.
 - Communities lose their names and summaries, the merge ledger loses its copies (`scrub`), and recall traces and index
   entries are removed.
 """
@@ -20,6 +21,7 @@ from datetime import datetime
 from graphmem.index.copies import detail_of
 from graphmem.inference.premises import expiries_before_replacement, write_facts
 from graphmem.ingest.fact_ledger import entity_names
+from graphmem.ingest.failures import without_reason
 from graphmem.ingest.supersession import with_sources
 from graphmem.models import (
     FORGETTING,
@@ -31,14 +33,17 @@ from graphmem.models import (
     EdgeQuery,
     Entity,
     EntityQuery,
+    EpisodeFilter,
     EpisodeQuery,
     EpisodeRedaction,
+    EpisodeState,
     IndexKind,
     JobState,
     Membership,
     MembershipQuery,
     Mention,
     Merge,
+    ProcessingResult,
     RecallQuery,
     Removal,
     RemovalKind,
@@ -99,6 +104,7 @@ class _Plan:
     entities: list[Entity] = field(default_factory=list[Entity])
     edges: list[Edge] = field(default_factory=list[Edge])
     redactions: list[EpisodeRedaction] = field(default_factory=list[EpisodeRedaction])
+    results: list[ProcessingResult] = field(default_factory=list[ProcessingResult])
     communities: list[Community] = field(default_factory=list[Community])
     merges: list[Merge] = field(default_factory=list[Merge])
     removals: dict[Removal, None] = field(default_factory=dict[Removal, None])
@@ -121,6 +127,7 @@ def erase(request: ErasureRequest) -> Erased:
     _rewrite_facts(request, found, plan)
     _rewrite_entities(request, found, plan)
     _redact_episodes(request, plan)
+    _redact_errors(request, found, plan)
     _empty_communities(request, found, plan)
     _remove_traces(request, found, plan)
     _scrub_ledger(request, found, plan)
@@ -240,6 +247,22 @@ def _redact_episodes(request: ErasureRequest, plan: _Plan) -> None:
         plan.done.redacted_episodes = len(plan.redactions)
 
 
+_UNEXTRACTED: tuple[EpisodeState, ...] = ("pending", "failed")
+
+
+def _redact_errors(request: ErasureRequest, found: Affected, plan: _Plan) -> None:
+    """Remove the messages of errors that may quote erased text: in the sessions of the episodes, and with a name."""
+    sessions = {e.session_id for e in request.episodes.values() if e.session_id is not None}
+    if request.subject is None and not sessions:
+        return
+    filters = EpisodeFilter(session_ids=tuple(sorted(sessions))) if request.subject is None else None
+    for state in _UNEXTRACTED:
+        for episode in request.backend.all_episodes([request.scope], EpisodeQuery(state=state, filters=filters)):
+            quotes = episode.session_id in sessions or found.quotes.found_in(episode.error)
+            if quotes and episode.id not in request.episodes and (result := without_reason(episode)) is not None:
+                plan.results.append(result)
+
+
 def _empty_communities(request: ErasureRequest, found: Affected, plan: _Plan) -> None:
     """Clear name, summary and fingerprint of the affected communities; the next refresh writes them again.
 
@@ -347,6 +370,7 @@ def _write(request: ErasureRequest, found: Affected, plan: _Plan) -> None:
         entities=tuple(plan.entities),
         edges=tuple(plan.edges),
         redactions=tuple(plan.redactions),
+        results=tuple(plan.results),
         communities=tuple(plan.communities),
         merges=tuple(plan.merges),
         job_states=(plan.done.state,),

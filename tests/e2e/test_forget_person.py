@@ -287,3 +287,32 @@ def test_an_answer_keeps_what_another_turn_names_as_well(sqlite_file: Path, open
     memory = asked_about(open_memory, sqlite_file, *turns)
     memory.forget(episode="Do you work with Zebulon?")
     assert [fact.target for fact in memory.facts("Maya")] == ["Zebulon"]
+
+
+class Quoting:
+    """Fails with all that it is shown."""
+
+    name, batch_size = "quoting", 8
+
+    def extract(self, requests: Sequence[ExtractionRequest]) -> list[Extraction | Exception]:
+        return [ValueError("; ".join(turn.text for turn in (*r.context, r.episode))) for r in requests]
+
+
+@pytest.mark.parametrize("entity", ["Zebulon", None])
+def test_errors_of_other_episodes_quote_nothing_that_was_erased(
+    store_url: str, open_memory: OpenMemory, entity: str | None
+) -> None:
+    memory = open_memory(store_url, extractor=Quoting(), embeddings="none", max_attempts=1)
+    texts = ("Zebulon is xylophonic", "said"), ("Who is?", "next"), ("Tea", "other")
+    for text, external_id in texts:
+        session = "tea" if external_id == "other" else "talk"
+        memory.remember(text, session_id=session, external_id=external_id)
+    memory.flush()
+    if entity is None:
+        memory.forget(episode="said")
+    else:
+        memory.forget(entity, with_episodes=True)
+    failed = memory.admin.dead_letters()
+    assert sorted(each.error.partition(":")[0] for each in failed) == ["ValueError", "ValueError"]
+    assert "xylophonic" not in str(failed)
+    assert any(each.error == "ValueError: Tea" for each in failed)
