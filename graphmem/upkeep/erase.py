@@ -75,6 +75,8 @@ class Erased:
         (kind, key) of the index entries of all removed and changed rows.
     examples
         Some of the removed texts by kind of row.
+    is_empty
+        Whether nothing had to be removed or changed.
     named
         Names of remaining entities that contain the forgotten name.
     state
@@ -86,6 +88,7 @@ class Erased:
     rewritten_facts: int = 0
     emptied_communities: int = 0
     mentions: int = 0
+    is_empty: bool = False
     examples: dict[str, list[str]] = field(default_factory=dict[str, "list[str]"])
     named: list[str] = field(default_factory=list[str])
     unindexed: list[tuple[IndexKind, str]] = field(default_factory=list["tuple[IndexKind, str]"])
@@ -376,6 +379,7 @@ def _write(request: ErasureRequest, found: Affected, plan: _Plan) -> None:
         job_states=(plan.done.state,),
         removals=tuple(plan.removals),
     )
+    plan.done.is_empty = changes == Changes(job_states=changes.job_states)
     write_facts(request.backend, request.scope, changes)
     for removal in plan.removals:
         plan.done.removed.setdefault(removal.kind, []).append(removal.id)

@@ -144,7 +144,10 @@ def forget(
 
     def work() -> tuple[Erased, ForgetPlan]:
         plan = _plan(backend, scope, entity, episode, session, speaker, with_episodes=with_episodes)
-        return erase(ErasureRequest(backend, scope, ontology, plan.going, plan.subject)), plan
+        done = erase(ErasureRequest(backend, scope, ontology, plan.going, plan.subject))
+        if plan.missing is not None and done.is_empty:
+            raise plan.missing
+        return done, plan
 
     try:
         done, plan = run_and_roll_back(backend, work) if dry_run else backend.atomic(work)
@@ -244,6 +247,8 @@ class ForgetPlan:
         Episodes that are kept although they name it, by id.
     remaining
         Descriptions of what else stays, and why.
+    missing
+        The error if neither an entity nor a text has the name; facts, communities and traces may still quote it.
     """
 
     going: dict[str, Episode]
@@ -251,6 +256,7 @@ class ForgetPlan:
     names: frozenset[str] = frozenset()
     staying: Mapping[str, Episode] = field(default_factory=dict[str, Episode])
     remaining: tuple[str, ...] = ()
+    missing: NotFound | None = None
 
 
 def _plan(
@@ -275,11 +281,11 @@ def _plan(
 
 def _plan_for_name(backend: GraphBackend, scope: Scope, named: str, *, with_episodes: bool) -> ForgetPlan:
     """Find every episode that an entity said, that mentions it, or that contains one of its names."""
-    entity, missing = None, None
+    entity, unknown = None, ""
     try:
         entity = entity_called(backend, scope, named)
     except NotFound as error:
-        missing = error
+        unknown = str(error)
     keys, shared = _names_of(backend, scope, entity, named)
     mentions = [] if entity is None else backend.all_mentions([scope], entity_ids=[entity.id])
     shown = [named, *([] if entity is None else [entity.name]), *(mention.surface for mention in mentions)]
@@ -299,10 +305,11 @@ def _plan_for_name(backend: GraphBackend, scope: Scope, named: str, *, with_epis
         else:
             going[episode.id] = episode
     remaining = (*_describe_remaining(named, going, staying, texts), *_describe_shared(shared))
-    if missing is not None and not (going or redacted or staying):
-        raise NotFound("; ".join([f"{missing}, and no text contains this name", *remaining])) from missing
+    missing = None
+    if unknown and not (going or redacted or staying):
+        missing = NotFound("; ".join([f"{unknown}, and no text contains this name", *remaining]))
     subject = Subject(keys, entity, redacted, staying, frozenset(texts.longer))
-    return ForgetPlan(going, subject, keys, staying, remaining)
+    return ForgetPlan(going, subject, keys, staying, remaining, missing)
 
 
 def _require_one_meaning(named: str, texts: NamedTexts) -> None:

@@ -289,6 +289,23 @@ def test_an_answer_keeps_what_another_turn_names_as_well(sqlite_file: Path, open
     assert [fact.target for fact in memory.facts("Maya")] == ["Zebulon"]
 
 
+def test_a_name_that_only_facts_and_traces_quote_goes(store_url: str, open_memory: OpenMemory) -> None:
+    memory = open_memory(store_url, embeddings="none")
+    boss = {"subject": "Maya", "relation": "works_at", "object": "Globex", "metadata": {"boss": "Zebulon"}}
+    memory.add_facts([boss, ("Maya", "likes", "Tea")])
+    [tea] = [fact for fact in memory.facts("Maya") if fact.target == "Tea"]
+    memory.retract(tea.id, reason="Quimby told me")
+    memory.recall("Who is Wolfsburg?", trace=True)
+    memory.admin.traces()
+    assert memory.forget("Zebulon").rewritten_facts == 1
+    assert memory.forget("Quimby").rewritten_facts == 1
+    assert memory.forget("Wolfsburg").recalls == 1
+    for name in ("Zebulon", "Quimby", "Wolfsburg"):
+        with pytest.raises(NotFound, match="no text contains this name"):
+            memory.forget(name, with_episodes=True)
+    assert not any("boss" in fact.properties for fact in memory.facts("Maya"))
+
+
 class Quoting:
     """Fails with all that it is shown."""
 
