@@ -101,14 +101,16 @@ _LETTER, _NO_LETTER = re.compile(r"[^\W\d_]"), re.compile(r"[\d!#$%&*+/=?@^~]")
 
 _KEY = r"(?=[ _-]?(?:access[ _-]?)?(?:key|token|secret))[ _-]?(?:access[ _-]?)?(?:key|token|secret)"
 _WORD = (  # lower case, each with a distinct first letter: see the module docstring
-    "password|passwort|passphrase|passcode|passwd|kennwort|pwd|contraseña|contrasena|senha|mot de passe|пароль|"
-    rf"pass|pw|pin|secret{_KEY}|secret|token|api{_KEY}|access{_KEY}|auth{_KEY}|private{_KEY}|client{_KEY}|refresh{_KEY}"
+    "password|passwort|passphrase|pass phrase|seed phrase|recovery phrase|passcode|passwd|kennwort|pwd|contraseña|"
+    rf"contrasena|senha|mot de passe|пароль|pass|pw|pin|secret{_KEY}|secret|token|api{_KEY}|access{_KEY}|account{_KEY}|"
+    rf"auth{_KEY}|private{_KEY}|client{_KEY}|refresh{_KEY}"
 )
 _SURE = frozenset(_WORD.partition("|pass|")[0].split("|"))
 _IS = r"(?:is|was|are|ist|war|lautet|es|est|é)\b"
 _VALUE = r"""(?:"([^"\n]{1,200})"|'([^'\n]{1,200})'|“([^”\n]{1,200})”|`([^`\n]{1,200})`|([^\s"'<>`]{2,200}))"""
 _SAID = re.compile(
-    rf"({_WORD})(?: (?:code|number|no\.?))?(?:(?: (?:for|to|of|on|für|von|para|de|pour) [\w' -]{{1,30}}?)?"
+    rf"({_WORD})(?P<plural>s)?(?: (?:code|number|no\.?))?"
+    rf"(?:(?: (?:for|to|of|on|für|von|para|de|pour) [\w' -]{{1,30}}?)?"
     rf"(?:[\"'\]]?\s{{0,3}}(?P<sign>=>|:=|[=:→>])\s{{0,3}}|'s\s|\s{_IS}:?\s(?:now\s|still\s|just\s)?)|(?P<bare>\s))"
     rf"(?={_VALUE})"
 )
@@ -126,28 +128,82 @@ _NO_PASSWORD = frozenset(  # words after "the password is" that are not password
 _URL_PASSWORD = re.compile(r"://[^\s/:@]{0,80}:([^\s/@]{1,200})@")
 
 
+_ENDS_PHRASE = _NO_PASSWORD | frozenset(
+    "aber ask et für into login mais o oder ou over pero please server tell than thank thanks then und under use user "
+    "username using y и или но".split()
+)
+"""Words that a password of several words ends before."""
+_ARTICLES = frozenset("a an my our the".split())
+_NEXT_WORD = re.compile(r" {1,3}([^\W\d_]{1,40}(?:[-'][^\W\d_]{1,40})?)(?=[\s.,;!?)\]}]|\Z)")
+_MOST_WORDS = 24
+_LIST = re.compile(r"[^\s,;]{2,200}(?:(?:, ?(?:and |or )?| and | or )[^\s,;]{2,200}){0,20}")
+_LINE, _CLAUSE, _FIELD = (re.compile(rf"[^{ends}]{{1,200}}") for ends in (r"\n", r"\n.,;!?", r"\n;\"'<>`"))
+_SAID_CJK = re.compile(
+    r"(?:密码|密碼|口令|パスワード|暗証番号|비밀번호)\s?(?:[是为為はが은는])?\s?(?P<sign>[:：=＝])?\s?[\"'“「『]?([!-~]{3,200})"
+)
+
+
 def _said(match: re.Match[str]) -> Span | None:
     """Return the value after a word for a password or key; an ambiguous word requires a value that looks like one."""
-    group, word = match.lastindex or 0, match[1]
-    value, begin = match[group], match.start(group)
-    quoted = group != match.re.groups
+    group, word, sign = match.lastindex or 0, match[1], match["sign"]
+    text, value, begin = match.string, match[group], match.start(group)
+    quoted, before = group != match.re.groups, text[max(0, match.start() - 1) : match.start()]
     if not quoted:
-        value = value.rstrip(".,;)]}" if match["sign"] else ".,;:!?)]}>")
-    if not value or value.startswith("[") or match.string.startswith("[password]", max(0, match.start() - 1)):
+        value = value.rstrip(".,;)]}" if sign else ".,;:!?)]}>")
+    if not value or value.startswith("[") or (before == "[" and text.startswith("password]", match.start())):
         return None  # a placeholder
-    if word not in _SURE and match.string[max(0, match.start() - 1)].isalpha() and match.start():
+    is_key = _is_key(word)
+    if word not in _SURE and (match["plural"] or (before.isalpha() and not (is_key and sign))):
         return None  # the end of another word, such as "spin"
+    if match["plural"] and (match["bare"] or not any(map(str.isalnum, value))):
+        return None
     end = begin + len(value)
     if word == "pin":
         is_pin = value.isdigit() and 3 <= len(value) <= 8 and not (match["bare"] and value.startswith(("19", "20")))
         return (begin, end) if is_pin else None
-    if word not in _SURE or match["bare"]:
-        least = 8 if _is_key(word) else 5
-        return (begin, end) if len(value) >= least and _is_mixed(value) else None
-    if word == "passphrase" and match["sign"] and not quoted:  # several words
-        line = match.string.find("\n", begin, begin + 200)
-        return (begin, line if line >= 0 else min(len(match.string), begin + 200))
-    return (begin, end) if quoted or value not in _NO_PASSWORD else None
+    if is_key and sign and not quoted:
+        value = value.partition(";")[0]  # of a connection string
+        end = begin + len(value)
+    if (word not in _SURE or match["bare"] or (match["plural"] and not sign)) and not (
+        len(value) >= (8 if is_key else 5) and _is_mixed(value)
+    ):
+        return None
+    return (begin, end) if quoted or is_key or match["bare"] else _unquoted(match, value, (begin, end))
+
+
+def _unquoted(match: re.Match[str], value: str, span: Span) -> Span | None:
+    """Return where a password without quotes ends: it may have several words, or be one of a list."""
+    (begin, end), text, is_plural = span, match.string, match["plural"] is not None
+    if match["sign"] == "=" and text[max(0, match.start() - 1)] == ";":  # a connection string
+        return begin, _end(_FIELD, text, begin)
+    if match[1].endswith("phrase"):
+        if match["sign"]:
+            return begin, _end(_LINE, text, begin)
+        return None if value in _NO_PASSWORD - _ARTICLES else (begin, _end(_CLAUSE, text, begin))
+    if is_plural and value not in _NO_PASSWORD:
+        return begin, _end(_LIST, text, begin)
+    further = 0
+    while value.replace("-", "").isalpha() and further < _MOST_WORDS and (word := _NEXT_WORD.match(text, end)):
+        if word[1] in _ENDS_PHRASE:
+            break
+        end, further = word.end(), further + 1
+    if value not in _NO_PASSWORD:
+        return begin, end
+    ends_there = text[end : end + 1] in ("", "\n", ".")  # "Password: correct horse battery staple"
+    return (begin, end) if match["sign"] and further >= 3 and ends_there else None
+
+
+def _end(until: re.Pattern[str], text: str, begin: int) -> int:
+    """Return where the text ends that a pattern matches, without punctuation and blanks."""
+    found = until.match(text, begin)
+    return begin if found is None else begin + len(found[0].rstrip(" .,;:!?)]}"))
+
+
+def _said_in_cjk(match: re.Match[str]) -> Span | None:
+    """Return the ASCII value after a Chinese, Japanese or Korean word for a password."""
+    value = match[2].rstrip(".,;:!?)]}\"'")
+    is_named = match["sign"] or match[0][: -len(match[2])].rstrip("\"'“「『 ").endswith(tuple("是为為はが은는"))
+    return (match.start(2), match.start(2) + len(value)) if is_named or _is_mixed(value) else None
 
 
 def _is_key(word: str) -> bool:
@@ -316,6 +372,7 @@ _RULES = (
     _Rule("key", _AUTHORIZATION, _credentials),
     _Rule("password", _URL_PASSWORD, _first_group, ("://",)),
     _Rule("password", _SAID, _said),
+    _Rule("password", _SAID_CJK, _said_in_cjk, ("密", "口令", "パスワ", "暗証", "비밀")),
     _Rule("email", _EMAIL, _email, tuple("@＠﹫")),
     _Rule("email", _ENCODED, _whole, ("%40",)),
     _Rule("email", _SPELLED, _whole, ("dot", "Dot", "DOT")),

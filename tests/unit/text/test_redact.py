@@ -42,6 +42,21 @@ def redacted(text: str) -> str:
         ("postgres://maya:s3cret@db.example.com/app", "postgres://maya:[password]@db.example.com/app"),
         ("use sk-" + "ant-api03-abc123def456ghi789", "use [key]"),
         ("use AKIA" + "IOSFODNN7EXAMPLE.", "use [key]."),
+        ("Password: purple horse battery staple", "Password: [password]"),
+        ("Password: correct horse battery staple", "Password: [password]"),
+        ("The password is blue monkey forty-two.", "The password is [password]."),
+        ("password is swordfish but don't tell", "password is [password] but don't tell"),
+        ("Username: maya Password: swordfish Server: x", "Username: maya Password: [password] Server: x"),
+        ("my passphrase is the quick fox, in Oslo", "my passphrase is [password], in Oslo"),
+        ("seed phrase: witch collapse a practice", "seed phrase: [password]"),
+        ("passwords: swordfish, opensesame and zebra", "passwords: [password]"),
+        ("Server=x;Password=My Secret Pass;Database=y", "Server=x;Password=[password];Database=y"),
+        ("AccountName=x;AccountKey=Zm9v+YmFy/YmF6==;Suffix=y", "AccountName=x;AccountKey=[key];Suffix=y"),
+        ("SharedAccessKey=Zm9vYmFyYmF6cXV4=", "SharedAccessKey=[key]"),
+        ("密码是 hunter2x", "密码是 [password]"),
+        ("我的密码是swordfish。", "我的密码是[password]。"),
+        ("パスワード：hunter2x です", "パスワード：[password] です"),
+        ("비밀번호는 hunter2x", "비밀번호는 [password]"),
         ("Authorization: Bearer 0123456789abcdef", "Authorization: Bearer [key]"),
         ("-----BEGIN PRIVATE KEY-----\nMIIE\nabcd==\n-----END PRIVATE KEY-----\nbye", "[key]\nbye"),
     ],
@@ -59,6 +74,12 @@ def test_personal_data_is_replaced_by_its_kind(text: str, expected: str) -> None
         "order 4111 1111 1111 1112 of 2026-01-05",
         "Maya paid 1,250.50 for 3 nights",
         "the password is wrong",
+        "passwords are annoying",
+        "Passwords (TOTP)**: use an app",
+        "tokens: 12345678x",
+        "the passphrase is stored in a vault",
+        "密码是什么？",
+        "密码 reset 失败",
         "DE88 3704 0044 0532 0130 00 has a wrong check sum",
         "session ee20584a-d2ea-c607-35f5-1294eac70360 is over",  # with the check sum of an IBAN
         "id_AE599DC0-471B-31DA-0D28-46B609C5FDBB;",
@@ -146,6 +167,7 @@ UNITS = (
     "a|A|1|1 |1-|1.|0 |+1 |(|()|@|a@|a@b.|a@b.c |a.|:|a:|::|1:|f:|://|://a:|password |password:|password is |'s |_|-a.|"
     "password for |password for a |pin 1|token=|sk-|sk-a1|eyJa.|AKIA|-----BEGIN PRIVATE KEY-----|-----|--|DE89 |aa11 |"
     "DE89 3704 |4111 |41111111111111111|123-45-|1.1.1.|1.1.1.1 |415-|(1|at |a at |a at b dot |[at]|a[at]b[dot]|\n|\t| |"
+    "password is a-b |password: no |passwords: a, |passwords: a and |;password=a |passphrase is |密码|密码是|密码: a|"
     'é|я|1/|"|password "|bearer a|api key |mot de passe|secret|0049 |1234567890:AA|hooks.slack.com/services/|a b |0-|'
     "01 |01/|a=|[|]|[password] "
 ).split("|")
