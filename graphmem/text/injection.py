@@ -65,6 +65,9 @@ _KEEP = (
     r"|replace|put|remember|include|note)"
 )
 _WHO = r"(?:the|this|that) (?:user|customer|client|account owner|reader|human)(?:'s|s)?\b"
+_PRETENDED = (  # what assistants say in invented chats, but not to their users in real ones
+    rf"(?:{_WHO} (?:has|had|is|wants|agree|approve|confirm|allow|authori[sz]e|prefer|trust)|from now on|henceforth)"
+)
 _DATA = (
     r"(?:(?:conversation|chat|thread)s?(?: history| log| so far)?|(?:stored |your |all |the )memor(?:y|ies)|notes"
     r"|(?:that )?you know about|api keys?|credentials|(?:access )?tokens?|passwords?|contact list|order history"
@@ -128,14 +131,18 @@ _MARKUP = _any(
     r"<(?:system|assistant|instructions?|function_calls?|invoke|tool_call|memory"
     r"|developer)(?: name=[^<>]{0,60})?>(?=\s*\S)",
     r"\"role\"\s*:\s*\"(?:system|developer)\"\s*,\s*\"content\"",
-    r"(?:^|\n)#{1,6} ?(?:system:?|instruction:)\s*\n",
+    r"(?:^|\n)#{1,6} ?(?:system|instruction):\s*\n",
+    r"(?:^|\n)#{1,6} ?system\s*\n\s*(?:you\b|[^#]{0,300}\n#{1,6} ?(?:user|human|assistant)\b)",
     r"\[(?:system|developer)(?: (?:message|prompt|update|note|instructions?))?\](?:\(|\s*\S)",
     r"`{3}(?:system|assistant|instructions?)\b",
     r"\b(?:begin|end|start) (?:of )?(?:system|developer) (?:instructions?|prompts?|messages?)\b",
     r"(?:^|\n)\W{0,6}(?:system|developer)(?: (?:message|prompt|note|update))?\W{0,4}:[^\n]{0,120}\b(?:users?"
     r"|assistant|priority|instructions?|permissions?|trust|memory|conversation)\b",
-    r"(?:^|\n)\W{0,4}(?:human|user|tool output)\W{0,3}:[^\n]{0,300}\n+\W{0,4}(?:assistant|system|ai)\W{0,3}:",
-    r"(?:^|\n)\W{0,4}(?:assistant|system|ai)\W{0,3}:[^\n]{0,300}\n+\W{0,4}(?:human|user)\W{0,3}:",
+    r"(?:^|\n)\W{0,4}(?:human|user|tool output)\W{0,3}:[^\n]{0,300}\n+\W{0,4}system\W{0,3}:",
+    r"(?:^|\n)\W{0,4}system\W{0,3}:[^\n]{0,300}\n+\W{0,4}(?:human|user)\W{0,3}:",
+    r"(?:^|\n)\W{0,4}(?:human|user|tool output)\W{0,3}:[^\n]{0,300}\n+\W{0,4}(?:assistant|ai)\W{0,3}:"
+    rf"[^\n]{{0,300}}\b{_PRETENDED}",
+    rf"(?:^|\n)\W{{0,4}}(?:assistant|ai)\W{{0,3}}:[^\n]{{0,300}}\b{_PRETENDED}[^\n]{{0,300}}\n+\W{{0,4}}(?:human|user)\W{{0,3}}:",
 )
 """Markup of chat formats, tools and roles; on lower-cased text with its line breaks."""
 
