@@ -216,11 +216,13 @@ class Progress:
         whole = self.received * self.extracts + self.to_index * self.indexes
         return min(1.0, done / whole) if whole else 1.0
 
-    def reject(self, item: object, error: Exception) -> None:
-        """Count a rejected item and keep up to `MAX_REJECTED` of them for the report."""
+    def reject(self, item: object, error: Exception, redaction: Redaction | None) -> None:
+        """Count a rejected item and keep up to `MAX_REJECTED` of them for the report, redacted."""
         self.rejected_count += 1
         if len(self.rejected) < MAX_REJECTED:
-            self.rejected.append(Rejected(item=f"{item!r:.200}", reason=str(error)))
+            texts = f"{item!r:.1000}", str(error)
+            shown, reason = texts if redaction is None else map(redaction.text, texts)
+            self.rejected.append(Rejected(item=shown[:200], reason=reason))
 
     def report(self, seconds: float) -> LoadReport:
         """Return the final report."""
@@ -334,7 +336,7 @@ class Loader:
                 except InvalidInput as error:
                     if not skip_invalid:
                         raise
-                    progress.reject(item, error)
+                    progress.reject(item, error, self._redaction)
             created = [new for _, new in self._backend.add_episodes(scope, episodes)]
             progress.received += len(batch)
             progress.stored += sum(created)
@@ -422,7 +424,7 @@ class Loader:
             except InvalidInput as error:
                 if not skip_invalid:
                     raise
-                progress.reject(value, error)
+                progress.reject(value, error, self._redaction)
         return self._write_triples(scope, groups, occurred_at)
 
     def _statement(self, triple: Triple, occurred_at: datetime | None) -> ExtractedFact:

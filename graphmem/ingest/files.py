@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 from itertools import groupby
 from pathlib import Path
@@ -185,6 +185,8 @@ class FileLoad:
         Skip and report unreadable records instead of raising an error.
     stdin
         The stream read for ``-``.
+    redact
+        Removes personal data from what the report says about refused records.
     """
 
     files: Sequence[File]
@@ -192,6 +194,7 @@ class FileLoad:
     short_names: Collection[str] = SHORT_NAMES
     skip_invalid: bool = True
     stdin: IO[bytes] | None = None
+    redact: Callable[[str], str] = str
     refused: list[Refused] = field(default_factory=list[Refused])
     refused_count: int = 0
     progress: Progress | None = None
@@ -247,6 +250,7 @@ class FileLoad:
             self._refuse(Refused(source.name, 1, f"{error}: nothing after byte {source.position:,} was read"))
 
     def _refuse(self, refused: Refused) -> None:
+        refused = replace(refused, source=self.redact(refused.source), reason=self.redact(refused.reason))
         if not self.skip_invalid:
             raise InvalidInput(str(refused))
         self.refused_count += 1

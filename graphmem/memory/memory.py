@@ -250,7 +250,8 @@ class GraphMemory(Exploration):
             from graphmem.ingest.files import FileLoad, FileOptions, find_files
 
             options = FileOptions(file_format, timezone, date_order, columns or {})
-            load = FileLoad(find_files([items]), options, self._engine.ontology.short_names, skip_invalid=skip_invalid)
+            names, redact = self._engine.ontology.short_names, self._engine.redacted
+            load = FileLoad(find_files([items]), options, names, skip_invalid=skip_invalid, redact=redact)
             return load.run(self, on_progress)
         if any(option is not None for option in (file_format, timezone, date_order, columns)):
             raise InvalidInput(

@@ -285,3 +285,20 @@ def test_doctor_says_whether_redaction_and_injection_detection_are_on(
     assert checks["injection detection"].detail.partition(":")[0] == injection
     assert checks["redaction"].ok
     assert checks["injection detection"].ok
+
+
+def test_what_is_refused_is_reported_redacted(open_memory: OpenMemory, tmp_path: Path) -> None:
+    memory = open_memory("memory://", embeddings="none", extractor="none", redact="all")
+    file = tmp_path / f"chat of {S['mail']}.jsonl"
+    file.write_text(f'{{"text": "Hi", "occurred_at": "password: {S["password"]}"}}\n')
+    bad = {"text": "Hi", "speaker": S["mail of the speaker"], "metadata": {"x": S["phone"]}}
+    reports = (
+        memory.ingest(file, skip_invalid=True),
+        memory.ingest([bad], skip_invalid=True),
+        memory.add_facts([(S["mail"], "knows", "Tom")], skip_invalid=True),
+    )
+    assert [report.rejected_count for report in reports] == [1, 1, 1]
+    assert told(str(reports).encode()) == []
+    with pytest.raises(InvalidInput) as error:
+        memory.ingest(file)
+    assert told(str(error.value).encode()) == []

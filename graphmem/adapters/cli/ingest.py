@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -95,10 +96,12 @@ def ingest(
     """Ingest conversations, documents and triples."""
     from graphmem.factory import choose_ontology
     from graphmem.ingest.files import FileLoad, FileOptions, find_files
+    from graphmem.text.redact import PatternRedactor
 
     short_names = choose_ontology(session.settings).short_names
     options = FileOptions(format_, timezone, date_order, _columns(column or ()))  # pyright: ignore[reportArgumentType]
-    load = FileLoad(find_files(files), options, short_names, stdin=sys.stdin.buffer)
+    redact = partial(PatternRedactor().redact, names=()) if session.settings.redact == "all" else str
+    load = FileLoad(find_files(files), options, short_names, stdin=sys.stdin.buffer, redact=redact)
     with session.open(extractor=extractor, make=True) as memory:
         try:
             with _progress_bar(session.out, load) as on_progress:
