@@ -50,6 +50,7 @@ from graphmem.models import (
     new_id,
     utc_now,
 )
+from graphmem.text.names import NameFinder
 from graphmem.upkeep.affected import Affected, find_affected
 from graphmem.upkeep.erasure import ErasureRequest, fact_goes
 from graphmem.upkeep.scope_rows import edges_of
@@ -186,7 +187,8 @@ def _rewrite_entities(request: ErasureRequest, found: Affected, plan: _Plan) -> 
     others = {**found.entities.left, **found.merges.left_relatives}
     if request.subject is not None:
         named = {entity.id: entity for entity in _named_entities(request, found)}
-        plan.done.named += [entity.name for entity in named.values() if found.quotes.found_in(entity.name)]
+        own = NameFinder(request.subject.names, request.subject.longer)  # not of what went with it
+        plan.done.named += [entity.name for entity in named.values() if own.found_in(entity.name)]
         others.update(named)
     seen = _with_remaining_times(request, found)
     for entity in others.values():

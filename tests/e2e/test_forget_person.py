@@ -333,3 +333,9 @@ def test_errors_of_other_episodes_quote_nothing_that_was_erased(
     assert sorted(each.error.partition(":")[0] for each in failed) == ["ValueError", "ValueError"]
     assert "xylophonic" not in str(failed)
     assert any(each.error == "ValueError: Tea" for each in failed)
+
+
+def test_names_of_what_goes_with_a_person_are_not_told_as_theirs(store_url: str, open_memory: OpenMemory) -> None:
+    memory = open_memory(store_url, embeddings="none")
+    memory.ingest([{"text": "Zebulon | visited | Vegas"}, {"text": "Maya | likes | Vegas Pro"}])
+    assert memory.forget("Zebulon", with_episodes=True).remaining == ()
