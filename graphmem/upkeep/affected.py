@@ -4,7 +4,8 @@
   only because of a forgotten statement becomes valid again.
 - Entities: an entity is removed if no other episode mentions it and no remaining fact is about it.
 - Turns that follow a forgotten one were extracted with it as their context. A name in them that only stood in the
-  forgotten text, such as that in the question before a "Yes", is removed with the facts about it.
+  forgotten text, such as that in the question before a "Yes", is removed with the facts about it. So are sentences and
+  summaries with other words that only stood there.
 - Merged entities: the same applies to entities that were merged into another one. They have no rows of their own, but
   rows in the merge ledger, mentions, facts and later uses of their names; they are removed when none of these is left.
 """
@@ -12,7 +13,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from graphmem.inference.premises import find_dependents
@@ -28,7 +29,7 @@ from graphmem.models import (
 )
 from graphmem.ontology import SIMILAR_TO
 from graphmem.text.names import NameFinder
-from graphmem.text.normalize import canonical
+from graphmem.text.normalize import canonical, stems
 from graphmem.upkeep.erasure import AffectedEntities, AffectedFacts, ErasureRequest, fact_goes, named_in, texts_of
 from graphmem.upkeep.reopened import find_reopened
 from graphmem.upkeep.scope_rows import edges_of
@@ -74,6 +75,8 @@ class Affected:
         Rows by kind.
     aliases
         Names of remaining entities that only a forgotten text used.
+    taken
+        Ids of remaining facts and entities whose sentence or summary has words that only forgotten turns contain.
     renamed
         Names of the entities that were displayed with one of these, by id.
     names, quotes
@@ -84,6 +87,7 @@ class Affected:
     entities: AffectedEntities
     merges: AffectedMerges
     aliases: Sequence[Alias]
+    taken: Set[str]
     renamed: Mapping[str, str]
     names: frozenset[str]
     quotes: NameFinder
@@ -96,7 +100,8 @@ class Affected:
 
 def find_affected(request: ErasureRequest) -> Affected:
     """Return the rows that an erasure affects."""
-    borrowed = _find_borrowed(request)
+    turns = _turns_around(request)
+    borrowed = _find_borrowed(request, turns)
     facts = _find_facts(request, borrowed)
     entities = _find_entities(request, facts, borrowed)
     facts = _with_links(request, facts, entities)
@@ -105,7 +110,8 @@ def find_affected(request: ErasureRequest) -> Affected:
     renamed = _find_renamed(entities, aliases)
     names = entities.names | merges.names | {alias.alias for alias in aliases}
     longer = frozenset[str]() if request.subject is None else request.subject.longer
-    return Affected(facts, entities, merges, aliases, renamed, names, NameFinder(names, longer))
+    taken = _find_taken(request, turns) - facts.gone.keys() - entities.gone.keys()
+    return Affected(facts, entities, merges, aliases, taken, renamed, names, NameFinder(names, longer))
 
 
 # Turns extracted with a forgotten one as their context ----------------------------------------------
@@ -113,9 +119,8 @@ def find_affected(request: ErasureRequest) -> Affected:
 _CONTEXT = 50  # turns; extractors are shown fewer (setting context_turns)
 
 
-def _find_borrowed(request: ErasureRequest) -> Sequence[Mention]:
+def _find_borrowed(request: ErasureRequest, turns: Mapping[str, Episode]) -> Sequence[Mention]:
     """Return the mentions in remaining turns whose names stand in forgotten turns before them, and in no other."""
-    turns = _turns_around(request)
     texts = {i: "\n".join(texts_of(turns[i])) for i in sorted(turns)}
     left = [i for i in texts if i not in request.episodes]
     found: list[Mention] = []
@@ -126,6 +131,29 @@ def _find_borrowed(request: ErasureRequest) -> Sequence[Mention]:
         names = [mention.surface]
         if named_in(names, forgotten) and not named_in(names, (texts[i] for i in before if i not in request.episodes)):
             found.append(mention)
+    return found
+
+
+def _find_taken(request: ErasureRequest, turns: Mapping[str, Episode]) -> set[str]:
+    """Return the ids of facts and entities with words, except names, that only forgotten turns before theirs have."""
+    backend, scope = request.backend, request.scope
+    words = {i: stems("\n".join(texts_of(episode))) for i, episode in turns.items()}
+    left = sorted(words.keys() - request.episodes.keys())
+    if not left:
+        return set()
+    mentions = backend.all_mentions([scope], episode_ids=left)
+    entities = backend.get_entities([scope], sorted({mention.entity_id for mention in mentions}))
+    facts = backend.get_edges([scope], backend.find_edges_of_episodes(scope, left)).values()
+    texts = [(edge.id, edge.episode_ids[0], f"{edge.relation.replace('_', ' ')} {edge.fact}") for edge in facts]
+    texts += [(i, m.episode_id, e.summary) for m in mentions if (e := entities.get(i := m.entity_id)) and e.summary]
+    names = stems(" ".join(entity.name for entity in entities.values()))
+    found: set[str] = set()
+    for row_id, at, text in texts:
+        if at in words and at not in request.episodes:
+            before = [i for i in words if i <= at and turns[i].session_id == turns[at].session_id]
+            known = names.union(*(words[i] for i in before if i not in request.episodes))
+            forgotten = set[str]().union(*(words[i] for i in before if i in request.episodes))
+            found.update([row_id] if (stems(text) & forgotten) - known else ())
     return found
 
 

@@ -170,7 +170,7 @@ def _rewrite_facts(request: ErasureRequest, found: Affected, plan: _Plan) -> Non
 
 def _quoting(request: ErasureRequest, found: Affected) -> Iterator[Edge]:
     """Yield the remaining facts whose sentence, or reason of the end, contains a name that goes."""
-    edges: list[Edge] = []
+    edges = [*request.backend.get_edges([request.scope], sorted(found.taken)).values()]
     if found.entities.gone:
         episode_ids = [mention.episode_id for mention in found.entities.mentions_of_gone]
         edge_ids = request.backend.find_edges_of_episodes(request.scope, episode_ids)
@@ -184,7 +184,8 @@ def _quoting(request: ErasureRequest, found: Affected) -> Iterator[Edge]:
 
 def _rewrite_entities(request: ErasureRequest, found: Affected, plan: _Plan) -> None:
     """Clear the summaries of remaining entities that may quote erased text, and forgotten names and times."""
-    others = {**found.entities.left, **found.merges.left_relatives}
+    taken = request.backend.get_entities([request.scope], sorted(found.taken)) if found.taken else {}
+    others = {**taken, **found.entities.left, **found.merges.left_relatives}
     if request.subject is not None:
         named = {entity.id: entity for entity in _named_entities(request, found)}
         own = NameFinder(request.subject.names, request.subject.longer)  # not of what went with it
@@ -195,7 +196,9 @@ def _rewrite_entities(request: ErasureRequest, found: Affected, plan: _Plan) -> 
         left = found.without_name(seen.get(entity.id, entity))
         if left.name != entity.name:
             plan.unindex("entity", [entity.id])
-        if entity.summary and (entity.id in found.merges.relatives or found.quotes.found_in(entity.summary)):
+        if entity.summary and (
+            entity.id in found.merges.relatives or entity.id in found.taken or found.quotes.found_in(entity.summary)
+        ):
             left = left.changed(summary="")
             plan.unindex("entity", [entity.id])
         if left != entity:
@@ -422,13 +425,13 @@ def without(request: ErasureRequest, found: Affected, edge: Edge, name_of: Calla
         edge = edge.changed(end_reason="over")
     if _properties_quote(found, edge):
         edge = edge.changed(properties={})
-    return with_sources(edge, left, name_of, plain=found.quotes.found_in(edge.fact))
+    return with_sources(edge, left, name_of, plain=edge.id in found.taken or found.quotes.found_in(edge.fact))
 
 
 def quotes_erased(found: Affected, edge: Edge) -> bool:
     """Return whether the sentence of a fact, the reason of its end or its properties contain a name that goes."""
     texts = (edge.fact, edge.end_reason or "")
-    return any(map(found.quotes.found_in, texts)) or _properties_quote(found, edge)
+    return edge.id in found.taken or any(map(found.quotes.found_in, texts)) or _properties_quote(found, edge)
 
 
 def _properties_quote(found: Affected, edge: Edge) -> bool:

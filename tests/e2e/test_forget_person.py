@@ -282,6 +282,37 @@ def test_what_an_answer_took_from_a_forgotten_question_goes(
     assert memory.stats().episodes == 1
 
 
+class Paraphrases:
+    """States of each speaker of an "I" that they know Bob, and describes Bob, with the words of the turn before."""
+
+    name, batch_size = "paraphrases", 8
+
+    def extract(self, requests: Sequence[ExtractionRequest]) -> list[Extraction]:
+        return [self._read(request) for request in requests]
+
+    def _read(self, request: ExtractionRequest) -> Extraction:
+        if "Bob" not in request.episode.text:
+            return Extraction()
+        who, words = request.episode.speaker or "", " ".join(turn.text for turn in request.context)
+        edge = ExtractedEdge(who, "knows", "Bob", fact=f"{who} knows Bob: {words}")
+        return Extraction((ExtractedEntity("Bob", "person", summary=words),), (edge,))
+
+
+@pytest.mark.server
+def test_sentences_and_summaries_lose_words_of_a_forgotten_turn_before(store_url: str, open_memory: OpenMemory) -> None:
+    memory = open_memory(store_url, extractor=Paraphrases(), embeddings="none")
+    memory.ingest([{"speaker": "Tom", "text": "a xylophonic surgery", "session_id": "1", "external_id": "gone"}])
+    memory.ingest([{"speaker": "Maya", "text": "I know Bob", "session_id": "1"}])
+    memory.ingest([{"speaker": "Ana", "text": "What a wet day", "session_id": "2", "external_id": "day"}])
+    memory.ingest([{"speaker": "Ida", "text": "I know Bob on a wet day", "session_id": "2"}])
+    assert "xylophonic" in str(memory.facts("Bob"))
+    assert memory.forget(episode="gone").rewritten_facts == 1
+    assert memory.forget(episode="day").rewritten_facts == 0
+    facts = {fact.source: fact.fact for fact in memory.facts("Bob")}
+    assert facts == {"Maya": "Maya knows Bob", "Ida": "Ida knows Bob: What a wet day"}
+    assert "xylophonic" not in str(memory.entities())
+
+
 def test_an_answer_keeps_what_another_turn_names_as_well(sqlite_file: Path, open_memory: OpenMemory) -> None:
     turns = ("Maya", "I know Zebulon"), ("Tom", "Do you work with Zebulon?"), ("Maya", "Yes")
     memory = asked_about(open_memory, sqlite_file, *turns)
