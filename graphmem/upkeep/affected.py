@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 from graphmem.inference.premises import find_dependents
 from graphmem.models import (
@@ -117,44 +118,58 @@ def find_affected(request: ErasureRequest) -> Affected:
 # Turns extracted with a forgotten one as their context ----------------------------------------------
 
 _CONTEXT = 50  # turns; extractors are shown fewer (setting context_turns)
+_LAST = "~"  # sorts after every id
 
 
 def _find_borrowed(request: ErasureRequest, turns: Mapping[str, Episode]) -> Sequence[Mention]:
     """Return the mentions in remaining turns whose names stand in forgotten turns before them, and in no other."""
     texts = {i: "\n".join(texts_of(turns[i])) for i in sorted(turns)}
     left = [i for i in texts if i not in request.episodes]
-    found: list[Mention] = []
-    for mention in request.backend.all_mentions([request.scope], episode_ids=left) if left else ():
-        at, session = mention.episode_id, turns[mention.episode_id].session_id
-        before = [i for i in texts if i <= at and turns[i].session_id == session]
-        forgotten = [texts[i] for i in before if i in request.episodes]
-        names = [mention.surface]
-        if named_in(names, forgotten) and not named_in(names, (texts[i] for i in before if i not in request.episodes)):
-            found.append(mention)
-    return found
+
+    @cache
+    def first_with(name: str, session: str | None, *, forgotten: bool) -> str:
+        turns_with = (
+            i
+            for i, text in texts.items()
+            if (i in request.episodes) == forgotten and turns[i].session_id == session and named_in([name], [text])
+        )
+        return next(turns_with, _LAST)
+
+    def is_borrowed(mention: Mention) -> bool:
+        at, asked = mention.episode_id, (mention.surface, turns[mention.episode_id].session_id)
+        return first_with(*asked, forgotten=True) <= at < first_with(*asked, forgotten=False)
+
+    return list(filter(is_borrowed, request.backend.all_mentions([request.scope], episode_ids=left) if left else ()))
 
 
 def _find_taken(request: ErasureRequest, turns: Mapping[str, Episode]) -> set[str]:
     """Return the ids of facts and entities with words, except names, that only forgotten turns before theirs have."""
     backend, scope = request.backend, request.scope
-    words = {i: stems("\n".join(texts_of(episode))) for i, episode in turns.items()}
-    left = sorted(words.keys() - request.episodes.keys())
+    left = sorted(turns.keys() - request.episodes.keys())
     if not left:
         return set()
+    first_left: dict[tuple[str | None, str], str] = {}  # session and word → first turn
+    first_forgotten: dict[tuple[str | None, str], str] = {}
+    for i in sorted(turns):
+        first = first_forgotten if i in request.episodes else first_left
+        for word in stems("\n".join(texts_of(turns[i]))):
+            first.setdefault((turns[i].session_id, word), i)
     mentions = backend.all_mentions([scope], episode_ids=left)
     entities = backend.get_entities([scope], sorted({mention.entity_id for mention in mentions}))
     facts = backend.get_edges([scope], backend.find_edges_of_episodes(scope, left)).values()
     texts = [(edge.id, edge.episode_ids[0], f"{edge.relation.replace('_', ' ')} {edge.fact}") for edge in facts]
     texts += [(i, m.episode_id, e.summary) for m in mentions if (e := entities.get(i := m.entity_id)) and e.summary]
     names = stems(" ".join(entity.name for entity in entities.values()))
-    found: set[str] = set()
-    for row_id, at, text in texts:
-        if at in words and at not in request.episodes:
-            before = [i for i in words if i <= at and turns[i].session_id == turns[at].session_id]
-            known = names.union(*(words[i] for i in before if i not in request.episodes))
-            forgotten = set[str]().union(*(words[i] for i in before if i in request.episodes))
-            found.update([row_id] if (stems(text) & forgotten) - known else ())
-    return found
+    said_in = {i: turns[i].session_id for i in left}
+    return {
+        row_id
+        for row_id, at, text in texts
+        if at in said_in
+        and any(
+            first_forgotten.get((said_in[at], word), _LAST) <= at < first_left.get((said_in[at], word), _LAST)
+            for word in stems(text) - names
+        )
+    }
 
 
 def _turns_around(request: ErasureRequest) -> dict[str, Episode]:
@@ -233,10 +248,11 @@ def _other_mentions(
     others: dict[str, list[Mention]] = {}
     redacted: list[Mention] = []
     if touched:
+        keys = {(mention.entity_id, mention.episode_id) for mention in borrowed}
         for mention in request.backend.all_mentions([request.scope], entity_ids=list(touched)):
             if mention.episode_id in request.episodes:
                 continue
-            if mention in borrowed or _is_redacted(request, mention):
+            if (mention.entity_id, mention.episode_id) in keys or _is_redacted(request, mention):
                 redacted.append(mention)
             else:
                 others.setdefault(mention.entity_id, []).append(mention)
