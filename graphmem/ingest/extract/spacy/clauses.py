@@ -67,48 +67,6 @@ def _introduces_examples(token: Token) -> bool:
     return such or token.lower_ == "including" or (token.lower_ == "like" and token.head.pos_ == "NOUN")
 
 
-def is_named(noun: Token) -> bool:
-    """Return whether a relative is given a name: "my boss is Anna Holm", "my dog is called Rex"."""
-    if noun.dep_ not in ("nsubj", "nsubjpass") or noun.tag_ != "NN" or noun.lower_ not in words.RELATIONAL:
-        return False
-    if any(c.dep_ in ("appos", "compound") and c.pos_ == "PROPN" for c in noun.children):
-        return False  # "my sister, Ida, was named captain"
-    name = {"be": "attr", "call": "oprd", "name": "oprd"}.get(noun.head.lemma_)
-    named = [c for c in noun.head.children if c.dep_ == name and c.pos_ == "PROPN"]
-    return any(not any(c.dep_ in ("det", "poss") for c in t.children) for t in named)
-
-
-def role_of(noun: Token) -> str:
-    """Return a relational noun with what limits it: "climbing partner", "partner in crime"; not "new" of a boss."""
-    word = noun.lower_ if noun.lower_ in words.RELATIONAL else noun.lemma_.lower()
-    inside = next((t for c in noun.children if c.dep_ == "prep" and c.lower_ == "in" for t in _bare_after(c)), "")
-    if inside and word == "partner":
-        return f"{word} in {inside}"
-    limits = [c for c in noun.lefts if c.ent_type_ != "PERSON" and _limits(c)]
-    if word not in words.SPOUSES | {"partner"} or any(c.lower_ in words.IN_LIFE for c in limits):
-        return word
-    return " ".join([*(t.lower_ for c in limits for t in c.subtree if t.text.isalpha()), word])
-
-
-def _bare_after(preposition: Token) -> Iterator[str]:
-    """Yield the noun without an article after a preposition: "crime" of "partner in crime"."""
-    following = [t for t in preposition.doc[preposition.i + 1 : preposition.i + 3] if t.text != "-"][:1]
-    yield from (t.text for t in following if t.pos_ == "NOUN" and t.is_lower)
-
-
-def _limits(modifier: Token) -> bool:
-    """Return whether a word before "partner" says in what: a noun or a gerund, not "former"."""
-    gerund = modifier.dep_ == "amod" and modifier.lower_.endswith("ing")
-    return modifier.text.isalpha() and (gerund or modifier.dep_ in ("compound", "nmod"))
-
-
-def introduced(noun: Token) -> list[Token]:
-    """Return the names of relatives or pets, for a list the first: Mia in "two kids, Mia and Leo"."""
-    if noun.lemma_.lower() not in words.RELATIONAL:
-        return []
-    return [c for c in noun.children if c.dep_ == "appos" and c.pos_ == "PROPN"]
-
-
 def joins_verb(token: Token) -> bool:
     """Return whether a noun is coordinated with verbs: "watch movies, hike, and play chess" has one object."""
     return any(c.pos_ == "VERB" and c.i > token.i for c in token.conjuncts)

@@ -23,8 +23,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from graphmem.ingest.extract.spacy import words
-from graphmem.ingest.extract.spacy.clauses import Clause, governor, is_named, prepositions, subjects_of
+from graphmem.ingest.extract.spacy.clauses import Clause, governor, prepositions, subjects_of
 from graphmem.ingest.extract.spacy.homes_and_jobs import last_days, owned_jobs, unplaced_last_days
+from graphmem.ingest.extract.spacy.kin import is_named
 from graphmem.ingest.extract.spacy.known import over
 from graphmem.ingest.extract.spacy.names import End, Names
 from graphmem.ingest.extract.spacy.patterns import statements

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from graphmem.errors import InvalidEntityName
 from graphmem.ingest.extract.spacy import words
-from graphmem.ingest.extract.spacy.clauses import examples, given_names, introduced, joins_verb, role_of
+from graphmem.ingest.extract.spacy.clauses import examples, given_names, joins_verb
+from graphmem.ingest.extract.spacy.kin import introduced, role_of
 from graphmem.ontology import Ontology
 from graphmem.text.normalize import canonical, require_name
 

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from graphmem.ingest.extract.spacy import words
-from graphmem.ingest.extract.spacy.clauses import Clause, introduced, is_named, objects_of, prepositions, role_of
+from graphmem.ingest.extract.spacy.clauses import Clause, objects_of, prepositions
 from graphmem.ingest.extract.spacy.homes_and_jobs import canceled_moves, places
+from graphmem.ingest.extract.spacy.kin import introduced, is_named, role_of
 from graphmem.ingest.extract.spacy.known import given_up, well_known
 from graphmem.ingest.extract.spacy.names import End, Names, as_relative
 from graphmem.ingest.extract.spacy.statements import Period, Statement, is_state, verb_form

@@ -12,17 +12,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from graphmem.ingest.extract.spacy import words
-from graphmem.ingest.extract.spacy.clauses import (
-    dated,
-    introduced,
-    is_named,
-    negation,
-    objects_of,
-    participles,
-    role_of,
-    subjects_of,
-)
+from graphmem.ingest.extract.spacy.clauses import dated, negation, objects_of, participles, subjects_of
 from graphmem.ingest.extract.spacy.facts import COMMON, EXPLICIT, PLAIN
+from graphmem.ingest.extract.spacy.kin import introduced, is_named, role_of
 from graphmem.ingest.extract.spacy.names import End, Names, as_relative
 from graphmem.ingest.extract.spacy.render import Dates
 from graphmem.protocols import ExtractedEdge
