@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from graphmem.ingest.extract.spacy import words
 from graphmem.ingest.extract.spacy.clauses import SUBJECTS, dated, helpers
 from graphmem.ingest.extract.spacy.render import Dates
-from graphmem.ingest.extract.spacy.tokens import mend_relatives
+from graphmem.ingest.extract.spacy.tokens import mend_relatives, mend_verbs
 from graphmem.protocols import ExtractedEdge, ExtractedEnding, ExtractionRequest
 
 if TYPE_CHECKING:
@@ -222,9 +222,12 @@ def mend_tags(doc: Doc, dates: Dates, reference: datetime) -> None:
         Time of the message.
     """
     mend_relatives(doc)
+    mend_verbs(doc)
     for token in doc:
         if _is_name(token):
             token.tag_, token.pos_, token.dep_ = "NNP", "PROPN", "pobj"
+        if token.tag_ == "NN" and token.ent_type_ in ("PERSON", "GPE", "ORG") and _is_capital(token):
+            token.tag_, token.pos_ = "NNP", "PROPN"
         if _joins_present(token):
             token.tag_, token.pos_ = "VBP", "VERB"
         if not any(c.dep_ in SUBJECTS and c.i < token.i for c in token.children) or helpers(token):
@@ -238,8 +241,12 @@ def mend_tags(doc: Doc, dates: Dates, reference: datetime) -> None:
 def _is_name(token: Token) -> bool:
     """Return whether a word tagged as a verb is a name: "I moved to Pickering"."""
     after_preposition = token.dep_ in ("pobj", "pcomp") and token.i == token.head.i + 1 and token.head.dep_ == "prep"
-    lower_case = any(t.is_lower for t in token.sent[1:])
-    return after_preposition and token.tag_ == "VBG" and token.text.istitle() and lower_case
+    return after_preposition and token.tag_ == "VBG" and _is_capital(token)
+
+
+def _is_capital(token: Token) -> bool:
+    """Return whether a word is capitalized inside a sentence with words in lower case."""
+    return not token.is_sent_start and token.text.istitle() and any(t.is_lower for t in token.sent[1:])
 
 
 def _joins_present(token: Token) -> bool:

@@ -20,6 +20,7 @@ _KNOWN_NAME = "peter"  # which the models always read as the name of a person af
 _COMPOUND = re.compile(
     rf"\b(?:{'|'.join(words.KIN_PREFIXES)})?(?P<kin>[a-zé]{{3,14}})(?:-in-law| in law)?(?![\w-])", re.IGNORECASE
 )
+_HYPHENATED = re.compile(r"\b[a-z]{2,12}(?:-[a-z]{2,12}){1,2}(?= (?P<kin>[a-zé]{3,14})\b)")  # "next-door neighbor"
 _LONGEST = 6
 
 
@@ -31,11 +32,18 @@ def parsed(pipeline: Language, text: str) -> Doc:
 def tokens(pipeline: Language, text: str) -> Doc:
     """Return the tokens of a text: "brother-in-law" as one, like "brother", and names of relatives as a known one."""
     doc = pipeline.make_doc(text)
+    merged: set[int] = set()
     with doc.retokenize() as retokenizer:
         for match in _COMPOUND.finditer(text):
             span = doc.char_span(*match.span())
             if span is not None and len(span) > 1 and match[0].lower() in words.KIN:
+                merged.update(range(span.start, span.end))
                 retokenizer.merge(span, attrs={"NORM": match["kin"].lower()})
+        for match in _HYPHENATED.finditer(text):
+            span = doc.char_span(*match.span())
+            free = span is not None and merged.isdisjoint(range(span.start, span.end))
+            if span is not None and free and len(span) > 1 and match["kin"] in words.KIN:
+                retokenizer.merge(span, attrs={"NORM": "old"})
     names = {name.text for _, name in relatives_names(doc)}
     for token in doc if names else ():
         if token.text in names:
@@ -46,7 +54,7 @@ def tokens(pipeline: Language, text: str) -> Doc:
 def relatives_names(doc: Doc) -> Iterator[tuple[Token, Token]]:
     """Yield the nouns of relatives with the first words of their names: sister, Ines of "my sister Ines Costa"."""
     for noun, name in pairwise(doc):
-        if noun.lower_ in words.KIN and _is_name_of(name, noun):
+        if noun.lower_ in words.KIN and is_name_of(name, noun):
             yield noun, name
 
 
@@ -59,7 +67,44 @@ def mend_relatives(doc: Doc) -> None:
             name.head, name.dep_, name.tag_, name.pos_ = noun, "appos", "NNP", "PROPN"
 
 
-def _is_name_of(word: Token, noun: Token) -> bool:
+def mend_verbs(doc: Doc) -> None:
+    """Correct in place verbs read as nouns after relatives ("Amy's boyfriend works at Siemens"), and the reverse.
+
+    A bare verb joined to a finite one is a noun: "I'm allergic to peanuts and shellfish".
+    """
+    for token in doc:
+        noun = token if token.lower_ in words.KIN else None
+        verb = _misread_verb(token) if noun is not None else None
+        if noun is not None and verb is not None:
+            verb.head, verb.dep_, verb.pos_ = verb, "ROOT", "VERB"
+            noun.head, noun.dep_ = verb, "nsubj"
+            for child in [c for c in verb.children if c.dep_ in ("poss", "amod", "compound")]:
+                child.head, child.dep_ = noun, "appos" if child.i > noun.i else child.dep_
+        if _is_misread_noun(token):
+            joined = [t for t in doc[token.head.i + 1 : token.i] if t.dep_ in ("pobj", "dobj")]
+            if joined:
+                token.head, token.tag_, token.pos_ = joined[-1], "NN", "NOUN"
+
+
+def _misread_verb(noun: Token) -> Token | None:
+    """Return the verb after a relative and its name that the parser reads as a noun."""
+    for verb in noun.doc[noun.i + 1 : noun.i + _LONGEST]:
+        if verb.tag_ in ("VBZ", "VBD"):
+            misread = (noun.dep_ == "compound" and noun.head == verb) or (verb.dep_ == "appos" and verb.head == noun)
+            return verb if misread and "ROOT" in (noun.dep_, verb.dep_) else None
+        if not verb.text.istitle():
+            return None
+    return None
+
+
+def _is_misread_noun(token: Token) -> bool:
+    """Return whether a noun is read as a bare verb joined to "am" or another finite form of "be"."""
+    bare = token.tag_ == "VB" and all(c.dep_ in ("cc", "conj", "punct") for c in token.children)
+    finite = token.head.lemma_ == "be" and token.head.tag_ in ("VBP", "VBZ", "VBD")
+    return bare and token.dep_ == "conj" and finite and token.nbor(-1).lower_ in (",", "and", "&")
+
+
+def is_name_of(word: Token, noun: Token) -> bool:
     """Return whether a word is the name of a relative: "my sister Ines"; not in "I taught my son French"."""
     a_name = word.is_alpha and len(word) > 1 and word.text[:2].istitle() and word.lower_ not in words.CALENDAR
     if not a_name or noun.lower_ == "family":

@@ -42,7 +42,7 @@ FIRST_PERSON = _words("first_person")
 SECOND_PERSON = _words("second_person")
 THIRD_PERSON: Mapping[str, str] = {word: gender for gender, words in _lists("third_person").items() for word in words}
 POSSESSIVES = _words("possessives")
-KIN_PREFIXES: tuple[str, ...] = ("", *_TABLES["words"]["kin_prefixes"].split())
+KIN_PREFIXES: tuple[str, ...] = (*_TABLES["words"]["kin_prefixes"], "")
 PLAIN_KIN: Mapping[str, str] = {
     word: "" if gender == "either" else gender for gender, words in _lists("kin").items() for word in words
 }

@@ -77,3 +77,24 @@ def test_other_relatives_are_told_by_their_noun(extractor: SpacyExtractor) -> No
 
 def test_a_partner_without_a_name_is_one_in_something(extractor: SpacyExtractor) -> None:
     assert "has_climbing_partner Oskar's climbing partner" in related(extractor, "My climbing partner lives in Rome.")
+
+
+def said(extractor: SpacyExtractor, text: str) -> set[str]:
+    """Return what Oskar's words say, as "source relation target", with "no longer" for what has ended."""
+    episode = Episode(scope=Scope(), text=text, speaker="Oskar", occurred_at=NOON)
+    (found,) = extractor.extract([ExtractionRequest(episode)])
+    assert isinstance(found, Extraction), found
+    return {f"{e.source} {'no longer ' if e.ended else ''}{e.relation} {e.target}" for e in found.edges}
+
+
+@pytest.mark.parametrize(
+    ("text", "facts"),
+    [
+        ("My next-door neighbor Anna lives alone.", {"Oskar has_neighbor Anna"}),
+        ("Peter's girlfriend works at Netflix.", {"Peter's girlfriend works_at Netflix"}),
+        ("My old flatmate Kim works at Netflix.", {"Kim works_at Netflix"}),
+        ("I'm allergic to eggs and shellfish.", {"Oskar is_allergic_to eggs", "Oskar is_allergic_to shellfish"}),
+    ],
+)
+def test_words_that_the_parser_confuses(extractor: SpacyExtractor, text: str, facts: set[str]) -> None:
+    assert facts <= said(extractor, text)
