@@ -88,6 +88,14 @@ def _is_part(verb: Token) -> bool:
     return naming or letting or verb.dep_ in ("acomp", "oprd")
 
 
+def is_death(verb: Token) -> bool:
+    """Return whether a verb says that somebody died: "passed away", "had to be put down"."""
+    words_after = {c.lower_ for c in verb.children}
+    put = verb.lemma_ == "put" and verb.tag_ == "VBN" and any(h.dep_ == "auxpass" for h in helpers(verb))
+    asleep = "down" in words_after or any(t.lower_ == "sleep" for t in verb.subtree)
+    return verb.lemma_ == "die" or (verb.lemma_ == "pass" and "away" in words_after) or (put and asleep)
+
+
 def governor(token: Token) -> Token:
     """Return the verb that governs a word."""
     while token.dep_ != "ROOT" and token.pos_ not in ("VERB", "AUX"):
@@ -461,7 +469,7 @@ def _descend(clause: Clause) -> Iterator[Clause]:
         yield from _conjuncts(clause, complement, ended=True, past=False)
     elif lemma in words.STOPPING and not infinitive:
         yield from _conjuncts(clause, complement, ended=not clause.negated, past=False)
-    elif lemma in words.TRANSPARENT:
+    elif lemma in words.TRANSPARENT or _was_necessary(clause, complement):
         yield from _conjuncts(clause, complement, began=lemma in ("start", "begin"))
     elif clause.stance == "wants_to" and lemma in ("like", "love"):
         yield from _conjuncts(clause, complement)
@@ -477,6 +485,12 @@ def _descend(clause: Clause) -> Iterator[Clause]:
         yield clause  # "was let go from": the complement adds nothing
     elif lemma in words.LIKING or lemma in ("try", "practice", "practise") or _camping(verb) or is_bare(complement):
         yield clause
+
+
+def _was_necessary(clause: Clause, complement: Token) -> bool:
+    """Return whether a clause says what somebody had to do, and so did: "we had to cancel our trip"."""
+    had = clause.verb.lemma_ == "have" and clause.verb.tag_ == "VBD" and complement.tag_ in ("VB", "VBN")
+    return had and not clause.negated and not complement.conjuncts
 
 
 def _camping(verb: Token) -> bool:

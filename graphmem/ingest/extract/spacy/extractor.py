@@ -147,7 +147,7 @@ class SpacyExtractor(Extractor):
         if is_assistant(episode):
             edges = [edge for edge in edges if not _is_small_talk(edge, episode.speaker or "", request.addressee or "")]
         talking = frozenset({request.episode.speaker, request.addressee})
-        found = _limited(_distinct(edges), mentioned.values(), talking)
+        found = _limited(_distinct(_closed(edges, endings)), mentioned.values(), talking)
         short = frozenset(canonical(e.source) for e in edges if e.relation == "alias_of" and len(e.source) < 3)
         return replace(found, endings=tuple(dict.fromkeys(endings)), short_names=short)
 
@@ -316,6 +316,17 @@ def _co_occurrence(one: End, other: End, said: str) -> ExtractedEdge:
         source_type=one.kind,
         target_type=other.kind,
     )
+
+
+def _closed(edges: Iterable[ExtractedEdge], endings: Iterable[ExtractedEnding]) -> Iterator[ExtractedEdge]:
+    """Yield facts, those as over that the same text ends: has_boss of "my boss Anna quit"."""
+    over = {(e.source, e.relation, e.target): e.valid_to for e in endings if e.target and e.why == "over"}
+    for edge in edges:
+        key = (edge.source, edge.relation, edge.target)
+        if key in over and edge.relation.startswith("has_") and not edge.ended:
+            fact = edge.fact.replace(" is ", " was ", 1).replace(" has ", " had ", 1)
+            edge = replace(edge, fact=fact, valid_to=over[key], ended=True)
+        yield edge
 
 
 def _distinct(edges: Iterable[ExtractedEdge]) -> list[ExtractedEdge]:

@@ -300,7 +300,7 @@ def _ending(clause: Clause, names: Names, period: Period) -> Iterator[Statement]
                     yield Statement("works_at", end, ended=True, explicit=True)
             elif word == "as":
                 yield from (Statement("works_as", t, ended=True) for t in names.end(noun))
-    if lemma == "quit" or (lemma == "leave" and not _is_outing(verb)):
+    if lemma == "quit" or (lemma == "leave" and not is_outing(verb)):
         for token in objects_of(verb, "dobj"):
             for end in _workplaces(
                 token, names, "at" if lemma == "quit" else "join"
@@ -308,7 +308,7 @@ def _ending(clause: Clause, names: Names, period: Period) -> Iterator[Statement]
                 yield Statement("works_at", end, ended=True, explicit=True, presumed=end.label != "ORG")
 
 
-def _is_outing(verb: Token) -> bool:
+def is_outing(verb: Token) -> bool:
     """Return whether "left" may mean for a while: "just left Siemens", "at noon", "for lunch", "this morning"."""
     if any(t.ent_type_ == "TIME" or t.lower_ in words.TIMES_OF_DAY for t in verb.subtree):
         return True

@@ -1,4 +1,4 @@
-"""Nouns for relatives and pets: their names and what limits them."""
+"""Nouns for relatives and pets: their names, their number and what limits them."""
 
 from __future__ import annotations
 
@@ -32,6 +32,17 @@ def role_of(noun: Token) -> str:
     if word not in words.SPOUSES | {"partner"} or any(c.lower_ in words.IN_LIFE for c in limits):
         return word
     return " ".join([*(t.lower_ for c in limits for t in c.subtree if t.text.isalpha()), word])
+
+
+def is_counted(noun: Token) -> bool:
+    """Return whether a noun is a number of relatives or pets: "two cats"."""
+    return noun.lemma_.lower() in words.RELATIONAL and any(c.dep_ == "nummod" for c in noun.children)
+
+
+def is_former(noun: Token) -> bool:
+    """Return whether a relationship is over: "my former boss", "my old roommate"; not "my old friend"."""
+    said = {c.lower_ for c in noun.children if c.dep_ in ("amod", "compound")}
+    return bool(said & {"former", "previous", "ex"}) or ("old" in said and noun.lemma_.lower() in words.TEMPORARY)
 
 
 def _bare_after(preposition: Token) -> Iterator[str]:

@@ -8,8 +8,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from graphmem.ingest.extract.spacy import words
-from graphmem.ingest.extract.spacy.clauses import Clause, helpers, is_bare, not_but, objects_of, prepositions
-from graphmem.ingest.extract.spacy.homes_and_jobs import hirings, homes, jobless, jobs, places
+from graphmem.ingest.extract.spacy.clauses import Clause, helpers, is_bare, is_death, not_but, objects_of, prepositions
+from graphmem.ingest.extract.spacy.homes_and_jobs import hirings, homes, is_outing, jobless, jobs, places
 from graphmem.ingest.extract.spacy.names import GUESSED_PERSON, End, Names
 from graphmem.ingest.extract.spacy.statements import Period, Statement, is_state
 from graphmem.text.dates import written
@@ -44,6 +44,7 @@ def well_known(clause: Clause, subject: End, names: Names, period: Period) -> It
     if acts:
         yield from (replace(said, source=whom) for said in _management(clause, names))
     yield from _death(clause, subject, names)
+    yield from _departure(clause, subject, names, period)
     yield from _cancellation(clause, names)
     yield from _choice(clause, names)
     yield from _budget(clause, subject, names)
@@ -116,8 +117,7 @@ def _partner(clause: Clause, subject: End, names: Names, period: Period) -> Iter
 def _death(clause: Clause, subject: End, names: Names) -> Iterator[Statement]:
     """Yield the end of pets and partnerships for "Rex died", "my dog Rex passed away"."""
     verb = clause.verb
-    passed = verb.lemma_ == "pass" and any(c.lower_ == "away" for c in verb.children)
-    if not (verb.lemma_ == "die" or passed) or not clause.past or not subject.named or subject.role:
+    if not is_death(verb) or not clause.past or not subject.named or subject.role:
         return
     yield Statement("has_status", End("deceased", "concept", named=False), explicit=True)
     if names.speaker is not None:
@@ -125,6 +125,28 @@ def _death(clause: Clause, subject: End, names: Names) -> Iterator[Statement]:
         yield from (
             Statement(r, subject, ended=True, explicit=True, source=names.speaker, presumed=True) for r in ended
         )
+
+
+def _departure(clause: Clause, subject: End, names: Names, period: Period) -> Iterator[Statement]:
+    """Yield the end of working together for "Anna left the company", "my boss Anna quit"."""
+    firm = any(t.lower_ in words.LEAVABLE and _definite(t) for t in objects_of(clause.verb, "dobj"))
+    lemma, bare = clause.verb.lemma_, all(c.dep_ in ("nsubj", "punct", "npadvmod") for c in clause.verb.children)
+    left = (
+        lemma in ("leave", "quit")
+        and clause.past
+        and not clause.passive
+        and not is_outing(clause.verb)
+        and (firm or (bare and lemma == "quit"))
+    )
+    known = subject.named or any(t.pos_ == "PROPN" for t in clause.subjects)
+    if (left or jobless(clause, period)) and known and not subject.role and names.speaker is not None:
+        for noun in sorted(words.AT_WORK):
+            yield Statement(words.has(noun), subject, ended=True, explicit=True, source=names.speaker, presumed=True)
+
+
+def _definite(noun: Token) -> bool:
+    """Return whether "the company" is the one that is known."""
+    return [c.lower_ for c in noun.children if c.dep_ in ("det", "poss", "amod", "compound")] in (["the"], ["our"])
 
 
 def _cancellation(clause: Clause, names: Names) -> Iterator[Statement]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from graphmem.ingest.extract.spacy import words
 from graphmem.ingest.extract.spacy.clauses import dated, negation, objects_of, participles, subjects_of
 from graphmem.ingest.extract.spacy.facts import COMMON, EXPLICIT, PLAIN
-from graphmem.ingest.extract.spacy.kin import introduced, is_named, role_of
+from graphmem.ingest.extract.spacy.kin import introduced, is_former, is_named, role_of
 from graphmem.ingest.extract.spacy.names import End, Names, as_relative
 from graphmem.ingest.extract.spacy.render import Dates
 from graphmem.protocols import ExtractedEdge
@@ -30,7 +30,7 @@ def relatives(sentence: Span, names: Names, dates: Dates) -> Iterator[ExtractedE
             continue
         named = _named_by(token, names)
         owner = names.owner(token)
-        if any(c.lower_ in ("ex", "former", "late", "future", "own") for c in token.children):
+        if any(c.lower_ in ("late", "future", "own") for c in token.children):
             continue
         possessor = owner or _owner_by_verb(token, names)
         yield from _called(token, possessor, names, dates)
@@ -105,7 +105,11 @@ def _relative(token: Token, owner: End, named: End | None, names: Names) -> Iter
         if relation == "married_to" and owner.kind != "person":
             return
         certainty = min(EXPLICIT, owner.certainty, named.certainty)
-        yield _edge(owner, relation, named, f"{named.name} is {owner.name}'s {role}.", certainty)
+        over = is_former(token)
+        fact = f"{named.name} {'was' if over else 'is'} {owner.name}'s {role}."
+        yield replace(_edge(owner, relation, named, fact, certainty), ended=over)
+        return
+    if is_former(token):
         return
     if token.dep_ == "attr" or is_named(token) or (token.dep_ == "poss" and token.head.lower_ == "name"):
         return  # "Anna is my sister" and "my sister's name is Anna" name her

@@ -65,6 +65,9 @@ PARTNER_OF: Mapping[str, str] = {
     **dict.fromkeys(SPOUSES, "married_to"),
     **dict.fromkeys(PARTNERS, "has_partner"),
 }
+TEMPORARY = _words("temporary")
+AT_WORK = _words("at_work")
+LEAVABLE = _words("leavable")
 SEVERAL = _words("several")
 VAGUE = _words("vague")
 NEVER_HEADS = _words("never_heads")

@@ -98,3 +98,23 @@ def said(extractor: SpacyExtractor, text: str) -> set[str]:
 )
 def test_words_that_the_parser_confuses(extractor: SpacyExtractor, text: str, facts: set[str]) -> None:
     assert facts <= said(extractor, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "facts"),
+    [
+        ("My old flatmate Kim works at Netflix.", {"Oskar no longer has_flatmate Kim", "Kim works_at Netflix"}),
+        ("My former boss Vera Lind lives in Rome.", {"Oskar no longer has_boss Vera Lind", "Vera Lind lives_in Rome"}),
+        ("My old friend Vera Lind lives in Rome.", {"Oskar has_friend Vera Lind", "Vera Lind lives_in Rome"}),
+        ("my ex wife Vera lives in Rome", {"Oskar has_ex_wife Vera", "Vera lives_in Rome"}),
+        ("My boss Vera Lind quit.", {"Oskar no longer has_boss Vera Lind"}),
+        ("Our guitar teacher Vera Lind retired.", {"Oskar no longer has_teacher Vera Lind"}),
+    ],
+)
+def test_a_relation_of_the_past_is_over(extractor: SpacyExtractor, text: str, facts: set[str]) -> None:
+    assert said(extractor, text) == facts
+
+
+def test_a_pet_that_died_is_no_longer_had(extractor: SpacyExtractor) -> None:
+    assert "Oskar no longer has_cat Oskar's cat" in said(extractor, "Our cat had to be put to sleep on Sunday.")
+    assert "Oskar no longer has_dog Milo" in said(extractor, "My dog Milo passed away in January.")

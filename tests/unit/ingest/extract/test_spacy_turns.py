@@ -584,3 +584,15 @@ def test_a_relative_with_a_name_is_one_entity(text: str, facts: set[str]) -> Non
 @pytest.mark.parametrize("text", ["My family Christmas party was in Rome.", "My friend and Ana live in Rome."])
 def test_a_capital_after_a_kinship_word_may_begin_something_else(text: str) -> None:
     assert not [fact for fact in told(("2026-03-01", text)) if "has_" in fact]
+
+
+@pytest.mark.parametrize("ending", ["Anna Holm left the company.", "Anna Holm was fired.", "Anna Holm retired."])
+def test_who_leaves_the_company_is_no_longer_a_boss(ending: str) -> None:
+    facts = told(("2026-03-01", "My boss is Anna Holm."), ("2026-03-09", ending))
+    assert facts["Sam has_boss Anna Holm"] == ("2026-03-01", "2026-03-09")
+
+
+@pytest.mark.parametrize("later", ["Anna Holm left the office at noon.", "Anna Holm quit smoking."])
+def test_who_goes_home_is_still_a_boss(later: str) -> None:
+    facts = told(("2026-03-01", "My boss is Anna Holm."), ("2026-03-09", later))
+    assert facts["Sam has_boss Anna Holm"] == ("2026-03-01", None)
