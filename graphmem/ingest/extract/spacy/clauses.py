@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from graphmem.ingest.extract.spacy import words
+from graphmem.ingest.extract.spacy.kin import listed
 
 if TYPE_CHECKING:
     from spacy.tokens import Span, Token
@@ -202,7 +203,7 @@ def subjects_of(verb: Token) -> list[Token]:
     passive = (h for h in helpers(verb) if h.dep_ == "auxpass")  # the subject of "Ida got engaged" may depend on it
     for child in (*verb.children, *(c for h in passive for c in h.children)):
         if child.dep_ in SUBJECTS and child.i < verb.i + 4:
-            found += [child, *(c for c in child.conjuncts if c.i > child.i)]
+            found += [child, *listed(child), *(c for c in child.conjuncts if c.i > child.i)]
     if not found and verb.lemma_ in ("divorce", "marry", "engage"):  # "Tom and I got divorced"
         named = (c for c in verb.children if c.dep_ == "npadvmod" and c.ent_type_ == "PERSON" and c.i < verb.i)
         found = [t for c in named for t in (c, *c.conjuncts)]

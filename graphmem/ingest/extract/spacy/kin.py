@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from graphmem.ingest.extract.spacy import words
+from graphmem.ingest.extract.spacy.tokens import is_name_of
 
 if TYPE_CHECKING:
     from spacy.tokens import Token
@@ -61,4 +62,17 @@ def introduced(noun: Token) -> list[Token]:
     """Return the names of relatives or pets, for a list the first: Mia in "two kids, Mia and Leo"."""
     if noun.lemma_.lower() not in words.RELATIONAL:
         return []
-    return [c for c in noun.children if c.dep_ == "appos" and c.pos_ == "PROPN"]
+    return [c for c in noun.children if c.dep_ == "appos" and c.pos_ == "PROPN" and not _is_second_object(c, noun)]
+
+
+def listed(noun: Token) -> list[Token]:
+    """Return what is joined to the name of a relative: Mark of "our neighbors Helen and Mark"."""
+    return [c for first in introduced(noun) for c in first.conjuncts if c.i > first.i]
+
+
+def _is_second_object(name: Token, noun: Token) -> bool:
+    """Return whether a name right after a relative is another object: French of "I taught my son French"."""
+    if name.ent_type_ in ("NORP", "LANGUAGE"):
+        return True
+    beside = noun.dep_ in ("dobj", "dative") and name.left_edge.i == noun.i + 1 and noun.lower_ in words.KIN
+    return beside and name.ent_type_ != "PERSON" and not is_name_of(name.left_edge, noun)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from graphmem.errors import InvalidEntityName
 from graphmem.ingest.extract.spacy import words
 from graphmem.ingest.extract.spacy.clauses import examples, given_names, joins_verb
-from graphmem.ingest.extract.spacy.kin import introduced, role_of
+from graphmem.ingest.extract.spacy.kin import introduced, listed, role_of
 from graphmem.ontology import Ontology
 from graphmem.text.normalize import canonical, require_name
 
@@ -144,7 +144,7 @@ class Names:
         if start == end or any(t.ent_type_ in ("PERSON", "ORG", *words.PLACES) for t in self.doc[start:end]):
             return None
         head = self.doc[end - 1]
-        apposed = head.dep_ == "appos" and head.head == noun
+        apposed = head in introduced(noun)
         prefixed = noun.head == head and noun.dep_ in ("compound", "nmod") and start == noun.i + 1
         owned = any(c.dep_ == "poss" for c in (*noun.children, *(head.children if prefixed else ())))
         return self._person(start, end) if owned and (apposed or prefixed) else None
@@ -273,7 +273,7 @@ class Names:
             yield from called
             return
         yield from self.end(token)
-        yield from (e for first in introduced(token) for c in first.conjuncts if c.i > first.i for e in self.end(c))
+        yield from (e for first in listed(token) for e in self.end(first))
         if any(c.lower_ in ("or", "nor") and c.dep_ == "cc" for t in (token, *token.conjuncts) for c in t.children):
             return  # "or": ambiguous
         if joins_verb(token):
@@ -337,11 +337,17 @@ class Names:
         return next(iter(found.values())) if len(found) == 1 else None
 
     def owner(self, token: Token) -> End | None:
-        """Return the owner of a noun: "my", "Anna's"."""
-        for child in token.children:
+        """Return the owner of a noun: "my", "Anna's"; the parser joins "my" of "my dog Rex" to the name."""
+        prefixed = token.dep_ == "compound" and token.lemma_.lower() in words.PETS and token.head.pos_ == "PROPN"
+        for child in (*token.children, *(token.head.children if prefixed else ())):
             if child.dep_ == "poss":
                 return self.pronoun(child) if child.lower_ in words.POSSESSIVES else next(self.end(child), None)
-        return None
+        joined = (
+            token.dep_ == "conj"
+            and token.i == token.head.i + 2
+            and {token.lower_, token.head.lower_} <= words.KIN.keys()
+        )
+        return self.owner(token.head) if joined else None  # "my mom and dad"
 
     def _noun(self, token: Token) -> End | None:
         if token.i in self._title_at:

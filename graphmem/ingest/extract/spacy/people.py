@@ -88,8 +88,9 @@ def _named_by(token: Token, names: Names) -> list[End]:
     if token.dep_ in ("appos", "compound", "nmod") and names.is_person(token.head):
         near.append(token.head)
     known = [e for other in near for e in names.end(other) if e.label == "PERSON" and not e.role][:1]
-    listed = [e for name in introduced(token) for e in names.ends(name) if e.named and not e.role]
-    return list(dict.fromkeys([*known, *(as_relative(token, end) for end in listed)]))
+    told = (name for first in introduced(token) for name in (first, *first.conjuncts) if name.pos_ == "PROPN")
+    found = [e for name in told for e in names.end(name) if e.named and not e.role]
+    return list(dict.fromkeys([*known, *(as_relative(token, end) for end in found)]))
 
 
 def _apposed(token: Token, names: Names) -> End | None:

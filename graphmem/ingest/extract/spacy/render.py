@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from graphmem.ingest.extract.spacy import words
 from graphmem.ingest.extract.spacy.clauses import SUBJECTS, helpers, joins_verb
+from graphmem.ingest.extract.spacy.kin import introduced
 from graphmem.text.dates import DateSpan, written
 
 if TYPE_CHECKING:
@@ -60,13 +61,15 @@ def sentence(clause: Clause, subject: End, names: Names, dates: Dates, apart: fr
     while body and (body[0].pos_ in ("ADV", "PUNCT", "CCONJ", "INTJ") and body[0].lower_ not in words.NEGATORS):
         body.pop(0)  # "So," and "Well,"
     finite = _finite(body, clause)
+    several = any(t.tag_ == "NNS" and not introduced(t) for t in clause.subjects)
+    joined = len(clause.subjects) > 1 and not several
     pieces = [subject.name]
     if clause.passive and not any(t.dep_ == "auxpass" for t in body):
         pieces.append("is" if clause.verb.lower_ in _STANDING else "was")
     elif clause.verb.tag_ == "VBG" and len(clause.chain) == 1 and not helpers(clause.verb):
         pieces.append("is")
     for token in (*body, *front):
-        piece = _piece(token, subject, names, dates, finite=token is finite)
+        piece = _piece(token, subject, names, dates, finite=token is finite, joined=joined)
         if piece is None:
             continue
         if token.text == "-" and token.whitespace_ and pieces[-1] != subject.name:
@@ -132,7 +135,7 @@ def _finite(body: Collection[Token], clause: Clause) -> Token | None:
     return None
 
 
-def _piece(token: Token, subject: End, names: Names, dates: Dates, *, finite: bool) -> str | None:
+def _piece(token: Token, subject: End, names: Names, dates: Dates, *, finite: bool, joined: bool) -> str | None:
     """Return the rendered text of a token; None to omit it."""
     span = dates.at.get(token.i)
     if span is not None:
@@ -150,6 +153,8 @@ def _piece(token: Token, subject: End, names: Names, dates: Dates, *, finite: bo
         and token.lower_ in ("in", "on", "at")
     ):
         return None  # the rendered date has its own preposition
+    if finite and token.tag_ == "VBP" and joined and subject.kind == "person" and not subject.role:
+        return words.third_person(token.lemma_)
     if finite:
         return _agreeing(token, subject)
     word = token.lower_

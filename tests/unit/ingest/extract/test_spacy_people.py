@@ -118,3 +118,37 @@ def test_a_relation_of_the_past_is_over(extractor: SpacyExtractor, text: str, fa
 def test_a_pet_that_died_is_no_longer_had(extractor: SpacyExtractor) -> None:
     assert "Oskar no longer has_cat Oskar's cat" in said(extractor, "Our cat had to be put to sleep on Sunday.")
     assert "Oskar no longer has_dog Milo" in said(extractor, "My dog Milo passed away in January.")
+
+
+_BROTHER = "Oskar has_brother Oskar's brother"
+
+
+@pytest.mark.parametrize("text", ["I taught my wife Italian.", "I showed my brother Prague."])
+def test_a_second_object_is_no_name(extractor: SpacyExtractor, text: str) -> None:
+    assert not any("has_brother" in fact or "married_to" in fact for fact in said(extractor, text) - {_BROTHER})
+
+
+@pytest.mark.parametrize(
+    ("text", "facts"),
+    [
+        (
+            "My colleague Anna and her husband Peter live in Madrid.",
+            {"Oskar has_colleague Anna", "Anna married_to Peter", "Anna lives_in Madrid", "Peter lives_in Madrid"},
+        ),
+        ("My aunt and uncle live in Madrid.", {"Oskar's aunt lives_in Madrid", "Oskar's uncle lives_in Madrid"}),
+        ("My dog Milo is afraid of thunder.", {"Oskar has_dog Milo"}),
+    ],
+)
+def test_relatives_who_share_a_sentence(extractor: SpacyExtractor, text: str, facts: set[str]) -> None:
+    assert facts <= said(extractor, text)
+
+
+def test_who_is_joined_to_a_friend_is_no_friend(extractor: SpacyExtractor) -> None:
+    assert "Oskar has_friend Peter" not in said(extractor, "My friend Anna and her husband Peter live in Madrid.")
+
+
+def test_who_shares_a_verb_is_its_singular_subject(extractor: SpacyExtractor) -> None:
+    episode = Episode(scope=Scope(), text="Anna and Peter live in Madrid.", speaker="Oskar", occurred_at=NOON)
+    (found,) = extractor.extract([ExtractionRequest(episode)])
+    assert isinstance(found, Extraction)
+    assert {e.fact for e in found.edges} == {"Anna lives in Madrid.", "Peter lives in Madrid."}
