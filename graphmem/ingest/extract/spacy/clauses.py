@@ -42,6 +42,17 @@ def not_but(verb: Token) -> list[Token]:
     return [noun for c in verb.children if _is_instead(c) for noun in objects_of(c, "pobj")]
 
 
+def denied_objects(verb: Token) -> Iterator[Token]:
+    """Yield the names that a clause replaces by other ones: Rome of "lives in Bern, not (in) Rome"."""
+    for token in verb.subtree:
+        if token.lower_ != "not" or token.i < 2 or token.nbor(-1).text != "," or token.i + 1 >= len(token.doc):
+            continue
+        name = token.nbor()
+        name = name.nbor() if name.pos_ == "ADP" and name.i + 1 < len(token.doc) else name
+        if governor(token) == verb and name.pos_ == "PROPN":
+            yield name
+
+
 def _is_instead(token: Token) -> bool:
     """Return whether a word is the "of" in "instead of"."""
     return token.lower_ == "of" and any(c.lower_ == "instead" for c in token.children)

@@ -176,8 +176,9 @@ class SpacyExtractor(Extractor):
         if correction is not None and correction.said:
             earlier = episode.changed(text=correction.said)
         else:
-            own = [turn for turn in request.context if turn.speaker == episode.speaker]
-            near = own and episode.occurred_at - own[-1].occurred_at <= _CORRECTED_WITHIN
+            wrong = (correction and correction.wrong) or ""
+            own = [turn for turn in request.context if turn.speaker == episode.speaker and wrong in turn.text]
+            near = own and (wrong or episode.occurred_at - own[-1].occurred_at <= _CORRECTED_WITHIN)
             if not near or not (own[-1] is request.context[-1] or (correction and correction.is_explicit)):
                 return [], []
             earlier = own[-1]
@@ -189,6 +190,8 @@ class SpacyExtractor(Extractor):
             """Return whether the right name is of the target's kind: by itself a place, or by its place in the text."""
             if not edge.target[:1].isupper() or edge.target not in earlier.text:
                 return False
+            if correction.wrong:
+                return True
             explicit, right = correction.is_explicit, correction.right
             text = earlier.text.replace(edge.target, right) if explicit else right
             with parsing():

@@ -23,7 +23,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from graphmem.ingest.extract.spacy import words
-from graphmem.ingest.extract.spacy.clauses import Clause, governor, prepositions, subjects_of
+from graphmem.ingest.extract.spacy.clauses import (
+    Clause,
+    denied_objects,
+    governor,
+    prepositions,
+    subjects_of,
+)
 from graphmem.ingest.extract.spacy.homes_and_jobs import last_days, owned_jobs, unplaced_last_days
 from graphmem.ingest.extract.spacy.kin import is_named
 from graphmem.ingest.extract.spacy.known import over
@@ -187,8 +193,16 @@ class Facts:
                 edge = self._edge(clause, subject, statement, period, self._apart(clause, statement, said))
                 if edge is not None and not statement.presumed:
                     yield edge
+                    yield from self._denied(clause, edge)
                 elif edge is not None and edge.certainty == "stated":
                     yield _ending_of(edge)
+
+    def _denied(self, clause: Clause, edge: ExtractedEdge) -> Iterator[ExtractedEnding]:
+        """Yield the retraction of what a clause denies beside a fact: "I live in Bern, not in Rome"."""
+        why = "over" if any(t.lower_ == "now" for t in clause.verb.sent) else "corrected"
+        for end in (e for token in denied_objects(clause.verb) for e in self._names.end(token)):
+            if edge.certainty == "stated" and not edge.ended and edge.confidence > INDIRECT and end.name != edge.target:
+                yield ExtractedEnding(edge.source, edge.relation, end.name, why=why, source_type=edge.source_type)
 
     def endings(self, clause: Clause) -> Iterator[ExtractedEnding]:
         """Yield the endings that don't name their target."""

@@ -98,8 +98,8 @@ def _tokens(clause: Clause, apart: frozenset[int]) -> list[Token]:
         for child in token.children:
             if child.i in chain:
                 add(child)
-            elif child.i in apart or (contrasted and child.dep_ in ("neg", "appos")):
-                continue  # "in Bern, not Berlin"
+            elif child.i in apart or (contrasted and child.dep_ in ("neg", "appos")) or _is_denied(child):
+                continue  # "in Bern, not Berlin", "not in Berlin"
             elif child.dep_ in _LEFT_OUT and not (child.dep_ == "punct" and child.text in ("-", "'")):
                 joins = child.dep_ == "cc" and (not is_verb(token) or any(c.i in chain for c in token.conjuncts))
                 named = child.dep_ == "appos" and token.pos_ in ("NOUN", "PROPN")
@@ -118,6 +118,10 @@ def _tokens(clause: Clause, apart: frozenset[int]) -> list[Token]:
     for top in tops:
         add(top)
     return [kept[i] for i in sorted(kept)][:_MAX_TOKENS]
+
+
+def _is_denied(token: Token) -> bool:
+    return token.dep_ == "prep" and any(c.dep_ == "neg" for c in token.children)
 
 
 def is_verb(token: Token) -> bool:
