@@ -339,7 +339,7 @@ def _finite(verb: Token) -> Clause | None:
         found = [t for t in found if t.lower_ == "it"]
         if not found:
             return None
-    unreal = _unreal(verb)
+    unreal = _unreal(verb) or _is_on_condition(verb)
     wishes = unreal and verb.lemma_ in ("like", "love") and any(c.dep_ == "xcomp" for c in verb.children)
     if (unreal and not (wishes and not _conditional(verb))) or (limit := _standing(verb)) is None:
         return None
@@ -359,6 +359,12 @@ def _is_spliced(verb: Token, found: list[Token]) -> bool:
     """Return whether a clause is joined only by a comma (a comma splice): "I'm Ida Berg, I live in Oslo"."""
     first = verb.left_edge
     return first in found and first.lower_ in ("i", "we") and first.nbor(-1).text == "," and verb.head.dep_ == "attr"
+
+
+def _is_on_condition(verb: Token) -> bool:
+    """Return whether a clause says what somebody will do if something else happens."""
+    will = any(a.lower_ in ("will", "'ll", "wo") for a in helpers(verb))
+    return will and any(c.dep_ == "advcl" and _conditional(c) for c in verb.children)
 
 
 def _conditional(verb: Token) -> bool:
@@ -476,6 +482,8 @@ def _descend(clause: Clause) -> Iterator[Clause]:
         return
     infinitive = any(c.lower_ in ("to", "na") and c.dep_ == "aux" for c in complement.children)
     if going and infinitive:
+        if clause.past:
+            return  # "I was going to move": dropped since
         yield from _conjuncts(clause, complement, stance=clause.stance or "plans_to")
     elif lemma == "use" and infinitive and verb.tag_ in ("VBD", "VBN"):
         yield from _conjuncts(clause, complement, ended=True, past=False)

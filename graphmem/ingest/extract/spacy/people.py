@@ -33,7 +33,8 @@ def relatives(sentence: Span, names: Names, dates: Dates) -> Iterator[ExtractedE
         if any(c.lower_ in ("late", "future", "own") for c in token.children):
             continue
         possessor = owner or _owner_by_verb(token, names)
-        yield from _called(token, possessor, names, dates)
+        if not any(t.lower_ == "about" and t.head.lemma_.lower() in words.FICTIONS for t in token.ancestors):
+            yield from _called(token, possessor, names, dates)
         if token.lemma_.lower() in words.RELATIONAL and possessor is not None:
             for one in named or [None]:
                 yield from _relative(token, possessor, one, names)

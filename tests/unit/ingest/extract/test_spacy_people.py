@@ -147,6 +147,10 @@ def test_who_is_joined_to_a_friend_is_no_friend(extractor: SpacyExtractor) -> No
     assert "Oskar has_friend Peter" not in said(extractor, "My friend Anna and her husband Peter live in Madrid.")
 
 
+def test_a_person_of_a_story_is_no_fact(extractor: SpacyExtractor) -> None:
+    assert said(extractor, "Write me a poem about a man named Peter.") == set()
+
+
 def test_who_shares_a_verb_is_its_singular_subject(extractor: SpacyExtractor) -> None:
     episode = Episode(scope=Scope(), text="Anna and Peter live in Madrid.", speaker="Oskar", occurred_at=NOON)
     (found,) = extractor.extract([ExtractionRequest(episode)])

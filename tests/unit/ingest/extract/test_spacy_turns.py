@@ -615,3 +615,8 @@ def test_who_leaves_the_company_is_no_longer_a_boss(ending: str) -> None:
 def test_who_goes_home_is_still_a_boss(later: str) -> None:
     facts = told(("2026-03-01", "My boss is Anna Holm."), ("2026-03-09", later))
     assert facts["Sam has_boss Anna Holm"] == ("2026-03-01", None)
+
+
+@pytest.mark.parametrize("text", ["I was going to move to Rome.", "If they hire me, I'll move to Rome."])
+def test_a_plan_that_was_dropped_or_has_a_condition_is_none(text: str) -> None:
+    assert told(("2026-03-01", text)) == {}
