@@ -199,11 +199,14 @@ _ASIDE = re.compile(
 _AGE = re.compile(
     r"\bI(?:'m| am)(?: now| already)? (?P<one>\d{1,3})(?: years old|(?=\s*(?:[.!,;]|$)))|"
     r"\bI(?:'ve)?(?: just| recently| finally)? turned (?P<two>\d{1,3})(?=\s|[.!,;]|$)(?! (?:percent|degrees))|"
-    r"\b(?P<who>[A-Z][\w'-]{1,40}) (?:is|'s)(?: now)? (?P<three>\d{1,3}) years old"
+    r"\b(?P<who>[A-Z][\w'-]{1,40}) (?:is|'s)(?: now)? (?P<three>\d{1,3}) years old|"
+    r"\b(?:[Mm]y|[Oo]ur) (?P<kin>[a-z-]{3,20})(?: (?P<named>[A-Z][\w'-]{1,40}))? "
+    r"(?:(?:is|'s)(?: now)?|(?:just |recently )?turned) (?P<four>\d{1,3})"
+    r"(?: years old\b|(?=\s*(?:[.!,;]|$)|\s+(?:today|yesterday|on|last)\b))"
 )
 _CALLED = re.compile(
     r"(?i:(?:^|[.!,] |\b(?:please|just|but|you can|you may) )call me|"
-    r"\b(?:everybody|everyone|people|(?:my )?friends|they) calls? me|\bmy (?:nick)?name(?:'s| is)) "
+    r"\b(?:everybody|everyone|people|(?:my )?friends|they) calls? me|\bmy (?:nick|real |full |first )?name(?:'s| is)) "
     r"(?P<name>[A-Z][\w'-]{0,30}(?: [A-Z][\w'-]{0,30}){0,2})"
 )
 _INTRODUCED = re.compile(
@@ -280,9 +283,12 @@ def _owner(match: re.Match[str], speaker: str) -> str | None:
 
 def _ages(sentence: str, speaker: str) -> Iterator[ExtractedEdge]:
     for match in _AGE.finditer(sentence):
-        years = int(match["one"] or match["two"] or match["three"])
-        who = match["who"] or speaker
-        if years <= _OLDEST and (match["who"] or years > 4):
+        years = int(match["one"] or match["two"] or match["three"] or match["four"])
+        noun = match["kin"]
+        if noun and (noun not in words.RELATIONAL or (noun in words.SEVERAL and not match["named"])):
+            continue
+        who = match["who"] or match["named"] or (f"{speaker}'s {noun}" if noun else speaker)
+        if years <= _OLDEST and (match["who"] or noun or years > 4):
             yield _attribute(who, "has_age", f"{years} years", f"{who} is {years} years old.")
 
 

@@ -280,6 +280,7 @@ _COMPLETE = re.compile(
 )
 _AGREES = re.compile(r"(?:yes|yeah|yep|yup|sure|of course|indeed|i do|i am|still)\b[\s,.!]*", re.IGNORECASE)
 _DENIES = re.compile(r"(?:no|nope|nah|not anymore|not any more)\b[\s,.!]*", re.IGNORECASE)
+_NOUN_PHRASE = re.compile(r"(?:an?|one|two|three|four|five|six|\d{1,2}|my) [a-z]", re.IGNORECASE)
 _PLACE = re.compile(r"(?:in|at|near|from|for|with) ", re.IGNORECASE)
 _PLACED = re.compile(r" (?:in|at|near|from|for|with) ", re.IGNORECASE)
 _PERSON = re.compile(
@@ -419,6 +420,9 @@ def _turned(match: re.Match[str]) -> str:
 def _whether(asked: re.Match[str], answer: str) -> str:
     """Complete "yes", "no" and "no, at Globex" after "Do you still work at Initech?"."""
     auxiliary, rest = "am " if asked["aux"].lower() == "are" else "", _by_asked(asked["rest"])
+    owned = _AGREES.sub("", answer, count=1)
+    if rest.startswith("have ") and _NOUN_PHRASE.match(owned) and _fragment(owned):
+        return f"I have {owned[0].lower()}{owned[1:]}."  # "Do you have any pets?" "Yes, a cat."
     if (agrees := _AGREES.match(answer)) is not None:
         return f"I {auxiliary}{rest}." if not answer[agrees.end() :] else ""
     if (denies := _DENIES.match(answer)) is None:
@@ -459,6 +463,13 @@ def _age(_: re.Match[str], answer: str) -> str:
     return f"I am {years[1]} years old." if years else ""
 
 
+def _age_of(asked: re.Match[str], answer: str) -> str:
+    years = re.match(
+        r"(?:(?:she|he)(?:'s| is)(?: now)? |just turned )?(\d{1,3})\b(?! (?:month|week|day))", answer, re.IGNORECASE
+    )
+    return f"My {asked['noun']} is {years[1]} years old." if years else ""
+
+
 def _question(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.IGNORECASE)
 
@@ -474,6 +485,7 @@ _COMPLETIONS: list[tuple[re.Pattern[str], Callable[[re.Match[str], str], str]]] 
         _next_job,
     ),
     (_question(r"\bhow old are you(?: now)?$"), _age),
+    (_question(r"\bhow old(?: is|'s) your (?P<noun>[a-z]+)(?: now)?$"), _age_of),
     (
         _question(r"\bwhat do you do(?: for (?:a living|work))?$|\bwhat'?s? (?:is )?your (?:job|profession)$"),
         _occupation,
