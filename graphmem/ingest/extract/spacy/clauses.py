@@ -259,8 +259,16 @@ def negation(verb: Token) -> bool:
     return False
 
 
+def dislikes(verb: Token) -> bool:
+    """Return whether a verb is that of "can't stand": who says so dislikes its object."""
+    cannot = any(c.lower_ in ("ca", "can") for c in helpers(verb)) and negation(verb)
+    return cannot and verb.lemma_ in ("stand", "bear") and bool(objects_of(verb, "dobj"))
+
+
 def _unreal(verb: Token) -> bool:
     """Return whether a verb is hypothetical, possible or conditional rather than factual."""
+    if dislikes(verb):
+        return False
     for child in verb.children:
         if child.dep_ in ("aux", "auxpass") and (
             child.lemma_.lower() in words.UNREAL_MODALS or (child.tag_ == "MD" and child.lower_ in ("'d", "d", "ca"))
@@ -310,12 +318,17 @@ def _inherited(verb: Token) -> tuple[list[Token], float] | None:
 def _says_i(verb: Token) -> bool:
     """Return whether a sentence without a subject is about the speaker: "Lost my job", "Just got a dog"."""
     before = [t for t in verb.sent if t.i < verb.i and t.pos_ not in ("INTJ", "PUNCT", "ADV", "CCONJ", "AUX")]
+    if verb.tag_ == "VBG":
+        return not before and verb.i + 1 < len(verb.doc) and not verb.nbor().is_punct and not helpers(verb)
     return not before and (verb.tag_ == "VBD" or (verb.tag_ == "VBN" and not any(verb.children)))
 
 
 def _finite(verb: Token) -> Clause | None:
     """Return the clause of a finite verb, or None if it states nothing."""
-    if (verb.tag_ in ("VB", "VBG") and not shared_helpers(verb)) or any(a.lower_ == "to" for a in helpers(verb)):
+    told = verb.tag_ == "VBG" and verb.dep_ == "ROOT" and _says_i(verb)  # "Flying to Rome on Friday"
+    if (verb.tag_ in ("VB", "VBG") and not shared_helpers(verb) and not told) or any(
+        a.lower_ == "to" for a in helpers(verb)
+    ):
         return None
     found = subjects_of(verb)
     certainty = 1.0

@@ -27,11 +27,12 @@ from graphmem.ingest.extract.spacy.clauses import (
     Clause,
     denied_objects,
     governor,
+    objects_of,
     prepositions,
     subjects_of,
 )
 from graphmem.ingest.extract.spacy.homes_and_jobs import last_days, owned_jobs, unplaced_last_days
-from graphmem.ingest.extract.spacy.kin import is_named
+from graphmem.ingest.extract.spacy.kin import is_counted, is_named
 from graphmem.ingest.extract.spacy.known import over
 from graphmem.ingest.extract.spacy.names import End, Names
 from graphmem.ingest.extract.spacy.patterns import statements
@@ -110,10 +111,14 @@ def _is_telling(clause: Clause, said: Statement, period: Period) -> bool:
         )
     if said.ended or said.presumed or said.relation == "is":
         return True
+    if lemma == "have" and any(is_counted(t) for t in objects_of(clause.verb, "dobj")):
+        return True
     if lemma in ("have", "get"):
         return any(t.lower_ == "i" for t in clause.subjects) and not clause.stance and not noun.endswith("s")
     if lemma in words.HABITS:
-        return clause.verb.tag_ in ("VBP", "VBZ") or clause.ongoing or bool(clause.stance) or clause.ended
+        return (
+            clause.verb.tag_ in ("VBP", "VBZ") or clause.ongoing or bool(clause.stance) or clause.ended or clause.began
+        )
     return lemma in words.TELLING or (clause.stance == "plans_to" and period.begin is not None)
 
 
@@ -176,6 +181,8 @@ class Facts:
         """Yield the facts of a clause, and the endings of facts that it presumes."""
         subjects = self._subjects(clause)
         period = Period.of(clause, self._dates, self._reference)
+        if not clause.subjects and clause.chain[0].tag_ == "VBG" and not period.ahead:
+            return  # only "Flying to Rome on Friday" is surely said of oneself
         if not clause.stance and not clause.past and _is_plan(clause, period):
             clause = replace(clause, stance="plans_to")
         if period.over and not clause.ended:

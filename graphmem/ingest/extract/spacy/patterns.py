@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from graphmem.ingest.extract.spacy import words
-from graphmem.ingest.extract.spacy.clauses import Clause, objects_of, prepositions
+from graphmem.ingest.extract.spacy.clauses import Clause, dislikes, objects_of, participles, prepositions
 from graphmem.ingest.extract.spacy.homes_and_jobs import canceled_moves, places
-from graphmem.ingest.extract.spacy.kin import introduced, is_named, role_of
+from graphmem.ingest.extract.spacy.kin import introduced, is_counted, is_named, role_of
 from graphmem.ingest.extract.spacy.known import given_up, well_known
 from graphmem.ingest.extract.spacy.names import End, Names, as_relative
 from graphmem.ingest.extract.spacy.statements import Period, Statement, is_state, verb_form
@@ -22,6 +22,10 @@ def statements(clause: Clause, subject: End, names: Names, period: Period) -> It
     """Yield the statements of a clause about one of its subjects."""
     lemma = clause.verb.lemma_.lower()
     if lemma in words.NEVER_VERBS and not clause.passive:
+        return
+    if dislikes(clause.verb):
+        liked = (e for t in objects_of(clause.verb, "dobj") for e in names.ends(t))
+        yield from (Statement("does_not_like", e, explicit=True) for e in liked if not e.role)
         return
     if clause.negated:
         yield from canceled_moves(clause, names)
@@ -51,8 +55,8 @@ def _objects(clause: Clause, names: Names) -> Iterator[Statement]:
     verb, lemma = clause.verb, clause.verb.lemma_.lower()
     relation = verb_form(clause)
     for token in objects_of(verb, "dobj", "oprd"):
-        if (relation == "has" or _has_got(clause)) and introduced(token):
-            continue  # "two cats, Tom and Kit": covered by has_cat
+        if (relation == "has" or _has_got(clause)) and (introduced(token) or _names_pet(token)):
+            continue  # "two cats, Tom and Kit", "a cat called Kit": covered by has_cat
         gerund = token.pos_ == "VERB" and token.tag_ == "VBG"
         for target in _activity(token, names) if gerund else names.ends(token):
             if target.named or _telling(clause, token):
@@ -65,10 +69,17 @@ def _objects(clause: Clause, names: Names) -> Iterator[Statement]:
                 yield from (Statement(relation, target) for target in _activity(token, names))
 
 
+def _names_pet(noun: Token) -> bool:
+    """Return whether a relative or pet is given a name: "a cat called Kit"."""
+    return noun.lemma_.lower() in words.RELATIONAL and bool(participles(noun, "called", "named"))
+
+
 def _telling(clause: Clause, token: Token) -> bool:
     """Return whether a common noun as the object of this verb yields a fact."""
     lemma = clause.verb.lemma_.lower()
-    if lemma in words.EMPTY_VERBS or token.lemma_.lower() in words.SEVERAL:
+    if lemma in words.EMPTY_VERBS:
+        return False
+    if token.lemma_.lower() in words.SEVERAL | words.UNTELLING_KIN and not is_counted(token):
         return False
     if clause.past and not clause.stance and not is_state(clause) and token.lemma_.lower() in words.GENERIC:
         return any(c.dep_ in ("compound", "nmod") for c in token.children)
@@ -281,6 +292,8 @@ def _is_so(subject: End, token: Token, names: Names) -> Iterator[Statement]:
             yield Statement("has_status", End(word, kind, named=False), explicit=True)
         if word in words.PLAIN_ADJECTIVES:
             yield Statement("is", End(word, kind, named=False))
+        if token.ent_type_ in ("NORP", "LANGUAGE") and not any(token.children):
+            yield Statement("is", End(token.text, kind, named=True))
     elif word in words.PROJECT_STATUSES and subject.named:
         yield Statement("has_status", End(word, kind, named=False), explicit=True)
     for child in token.children:

@@ -620,3 +620,22 @@ def test_who_goes_home_is_still_a_boss(later: str) -> None:
 @pytest.mark.parametrize("text", ["I was going to move to Rome.", "If they hire me, I'll move to Rome."])
 def test_a_plan_that_was_dropped_or_has_a_condition_is_none(text: str) -> None:
     assert told(("2026-03-01", text)) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "fact"),
+    [
+        ("I can't stand jazz.", "Sam does_not_like jazz"),
+        ("I started eating fish again.", "Sam eats fish"),
+        ("Flying to Rome next Friday.", "Sam plans_to_fly_to Rome"),
+        ("We had to cancel our trip to Rome.", "Sam canceled_trip_to Rome"),
+        ("my full name is Samuel Hart", "Samuel Hart alias_of Sam"),
+    ],
+)
+def test_what_somebody_says_of_himself(text: str, fact: str) -> None:
+    assert fact in told(("2026-03-01", text))
+
+
+@pytest.mark.parametrize("text", ["Visiting Rome must have been fun!", "Walking in Rome.", "I can't stand by."])
+def test_what_has_no_subject_and_no_day_is_said_of_nobody(text: str) -> None:
+    assert told(("2026-03-01", text)) == {}
