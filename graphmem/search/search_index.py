@@ -444,12 +444,6 @@ class SearchIndex:
         copy.corpus.extend_facts([_fact_unit(entry, dimension) for entry in fresh["fact"].values() if entry.detail])
 
 
-def _id_of(moment: float) -> str:
-    """Return the prefix of UUIDv7 ids created at a time."""
-    milliseconds = f"{int(moment * 1000):012x}"
-    return f"{milliseconds[:8]}-{milliseconds[8:]}"
-
-
 def _fact_unit(entry: IndexEntry, dimension: int) -> FactUnit:
     detail = detail_of(entry)
     return FactUnit(

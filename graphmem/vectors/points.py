@@ -265,10 +265,9 @@ class ExactVectorIndex(VectorIndex):
         """Replace the vectors of keys; see `VectorIndex`."""
         with self._lock:
             wanted = {key: vectors for key, vectors in last_of_each(items).items() if len(vectors)}
-            dimensions = sorted({vectors.shape[1] for vectors in wanted.values()})
+            dimensions = sorted({int(vectors.shape[1]) for vectors in wanted.values()})
             for dimension in dimensions:
-                built = self._dimensions.get(kind, dimensions[0])
-                require_dimension("vectors in memory", kind, built, dimension)
+                require_dimension("vectors in memory", kind, self._dimensions.get(kind, dimensions[0]), dimension)
             self.delete(scope, kind, [key for key, vectors in items if not len(vectors)])
             if wanted:
                 self._dimensions[kind] = dimensions[0]

@@ -88,7 +88,7 @@ def test_a_question_is_said_from_the_side_of_who_answers(question: str, sentence
         ("Do you have any pets?", "Yes, two dogs, Rex and Milo", {"Tom has_dog Rex", "Tom has_dog Milo"}),
         ("Do you have any siblings?", "A sister, Anna", {"Tom has_sister Anna"}),
         ("How old is your son?", "He's 9", {"Tom has_son Tom's son", "Tom's son has_age 9 years"}),
-        ("How old is your son?", "9 months", set()),
+        ("How old is your son?", "9 months", set[str]()),
     ],
 )
 def test_answers_about_relatives(extractor: SpacyExtractor, question: str, answer: str, facts: set[str]) -> None:
