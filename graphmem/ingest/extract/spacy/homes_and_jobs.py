@@ -302,9 +302,8 @@ def _ending(clause: Clause, names: Names, period: Period) -> Iterator[Statement]
                 yield from (Statement("works_as", t, ended=True) for t in names.end(noun))
     if lemma == "quit" or (lemma == "leave" and not is_outing(verb)):
         for token in objects_of(verb, "dobj"):
-            for end in _workplaces(
-                token, names, "at" if lemma == "quit" else "join"
-            ):  # the object of "quit" is never a person
+            # the object of "quit" is never a person; what is presumed ends only what is known
+            for end in _workplaces(token, names, "at" if lemma == "quit" or token.pos_ == "PROPN" else "join"):
                 yield Statement("works_at", end, ended=True, explicit=True, presumed=end.label != "ORG")
 
 
