@@ -43,6 +43,7 @@ LANES = {
         "tests/conformance/test_kit_catches_bugs.py",
         "tests/conformance/test_neo4j.py",
         "tests/conformance/test_vector_indexes.py",
+        "tests/conformance/test_vector_kit_catches_bugs.py",
         "tests/e2e/test_asked_by.py",
         "tests/e2e/test_ends.py",
         "tests/e2e/test_evidence.py",

@@ -24,7 +24,7 @@ import pytest
 from numpy.typing import NDArray
 
 from graphmem.errors import IndexMismatch
-from graphmem.models import Changes, IndexEntry, Scope
+from graphmem.models import Changes, IndexEntry, IndexKind, Scope
 from graphmem.protocols import GraphBackend, VectorIndex, VectorState
 from graphmem.registry import open_backend
 from graphmem.testing.base import in_threads
@@ -159,6 +159,18 @@ class VectorSearchTests(VectorIndexHooks):
         assert {(hit.scope, hit.key) for hit in found} == {(s, f"in {s.key}") for s in (project(), elsewhere())}
         assert index.search([], "episode", towards(1), limit=5) == []
 
+    def test_of_equally_near_keys_the_smallest_come_first(self, index: VectorIndex) -> None:
+        for scope, keys in ((home(), "dbe"), (project(), "ca")):
+            index.upsert(scope, "episode", [(key, vectors([1, 1])) for key in keys])
+        index.upsert(home(), "episode", [("near", vectors([1]))])
+        found = index.search([home(), project()], "episode", towards(1), limit=9)
+        assert [hit.key for hit in found] == ["near", *"abcde"]
+
+    def test_a_scope_that_is_named_twice_is_searched_once(self, index: VectorIndex) -> None:
+        index.upsert(home(), "episode", [("a", vectors([1])), ("b", vectors([1, 1]))])
+        found = index.search([home(), project(), home()], "episode", towards(1), limit=5)
+        assert [hit.key for hit in found] == ["a", "b"]
+
     def test_kinds_are_apart(self, index: VectorIndex) -> None:
         index.upsert(home(), "episode", [("a", vectors([1]))])
         index.upsert(home(), "entity", [("a", vectors([0, 1]))])
@@ -208,19 +220,28 @@ class VectorWriteTests(VectorIndexHooks):
     def test_vectors_of_another_dimension_are_refused(self, index: VectorIndex) -> None:
         index.upsert(home(), "episode", [("a", vectors([1]))])
         other = np.ones((1, DIMENSION + 1), np.float32)
-        with pytest.raises(IndexMismatch, match="graphmem reindex"):
+        with pytest.raises(IndexMismatch):
             index.upsert(project(), "episode", [("b", other)])
-        with pytest.raises(IndexMismatch, match="graphmem reindex"):
+        with pytest.raises(IndexMismatch):
             index.search([home()], "episode", other[0], limit=1)
         assert [hit.key for hit in index.search([home()], "episode", towards(1), limit=5)] == ["a"]
 
     def test_after_a_reset_another_dimension_is_taken(self, index: VectorIndex) -> None:
-        index.upsert(home(), "episode", [("a", vectors([1]))])
-        index.set_state(home(), VectorState("m", 0, 1))
+        places: list[tuple[Scope, IndexKind]] = [
+            *((home(), "episode"), (home(), "entity")),
+            *((project(), "episode"), (project(), "entity")),
+        ]
+        for scope, kind in places:
+            index.upsert(scope, kind, [("a", vectors([1]))])
+            index.set_state(scope, VectorState("m", 0, 1))
         index.reset()
-        assert index.state(home()) is None
-        index.upsert(home(), "episode", [("b", np.ones((1, DIMENSION + 1), np.float32))])
-        assert [h.key for h in index.search([home()], "episode", np.ones(DIMENSION + 1, np.float32), limit=5)] == ["b"]
+        assert [index.state(scope) for scope in (home(), project())] == [None, None]
+        assert [index.count(scope, kind) for scope, kind in places] == [0] * 4
+        longer = np.ones(DIMENSION + 1, np.float32)
+        for scope, kind in places:
+            index.upsert(scope, kind, [("b", longer.reshape(1, -1))])
+        for scope, kind in places:
+            assert [hit.key for hit in index.search([scope], kind, longer, limit=5)] == ["b"]
 
     def test_clearing_a_scope_takes_its_vectors_and_its_state(self, index: VectorIndex) -> None:
         for scope in (home(), project()):
@@ -234,7 +255,9 @@ class VectorWriteTests(VectorIndexHooks):
 
     def test_an_index_that_is_used_is_well(self, index: VectorIndex) -> None:
         index.upsert(home(), "episode", [("a", vectors([1]))])
-        assert [ok for _, ok, _ in index.diagnose()] == [True]
+        found = index.diagnose()
+        assert found
+        assert [check for check, passed, _ in found if not passed] == []
 
     def test_threads_write_and_search_at_once(self, index: VectorIndex) -> None:
         index.upsert(home(), "episode", [("first", vectors([1]))])
