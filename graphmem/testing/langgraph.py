@@ -423,14 +423,15 @@ class LangGraphTTLTests(_Case):
     """Tests of TTLs, for stores that support them, use the clock of the test, and never return what has expired."""
 
     def test_an_item_expires_and_is_gone_from_every_read(self, store: BaseStore, root: str, clock: Clock) -> None:
-        store.put((root, "a"), "short", {"n": 1}, ttl=10)
-        store.put((root, "b"), "long", {"n": 2})
+        store.put((root, "a"), "short", {"n": 1, "text": "apples"}, ttl=10)
+        store.put((root, "b"), "long", {"n": 2, "text": "apples"})
         clock.move(9.9)
         assert keys(store.search((root,), refresh_ttl=False)) == ["short", "long"]
         clock.move(0.2)
         assert store.get((root, "a"), "short") is None
         assert keys(store.search((root,))) == ["long"]
         assert keys(store.search((root,), filter={"n": {"$gt": 0}})) == ["long"]
+        assert keys(store.search((root,), query="apples")) == ["long"]
         assert store.list_namespaces(prefix=(root,)) == [(root, "b")]
 
     @pytest.mark.parametrize("read", ["get", "search", "filter"])

@@ -56,6 +56,7 @@ CAUGHT: list[tuple[str, type[Any], dict[str, dict[str, Any]]]] = [
     ("NeverRefreshes", LangGraphTTLTests, {"test_a_read_begins_the_ttl_again": {"read": "get"}}),
     ("AlwaysRefreshes", LangGraphTTLTests, {"test_a_read_begins_the_ttl_again": {"read": "search"}}),
     ("ReturnsExpiredItems", LangGraphTTLTests, {"test_an_item_expires_and_is_gone_from_every_read": {}}),
+    ("ReturnsExpiredItemsToQueries", LangGraphTTLTests, {"test_an_item_expires_and_is_gone_from_every_read": {}}),
     ("RefreshesOnGetAlone", LangGraphTTLTests, {"test_a_read_begins_the_ttl_again": {"read": "filter"}}),
     (
         "KeepsExpiredValuesBelowNewOnes",
