@@ -243,7 +243,7 @@ class IndexStateTests(StoreTests):
 
     def test_an_entry_of_another_model_is_refused(self, store: GraphBackend) -> None:
         put_index(store, entry("name", "a"))
-        with pytest.raises(InvalidInput, match="other"):
+        with pytest.raises(InvalidInput):
             put_index(store, entry("name", "b"), entry("name", "c", model="other"))
         assert keys(store) == ["a"]
 

@@ -18,6 +18,7 @@ from graphmem.models import (
     EdgeEnd,
     EdgeExpiry,
     EdgeQuery,
+    EntityHit,
     EntityQuery,
     EpisodeQuery,
     JobState,
@@ -67,6 +68,10 @@ def lookalikes() -> list[Scope]:
     return [scope_of(domain, project_id) for domain, project_id in LOOKALIKES]
 
 
+def _by_id(hits: Sequence[EntityHit]) -> list[EntityHit]:
+    return sorted(hits, key=lambda hit: hit.entity.id)
+
+
 READS: dict[str, Callable[[GraphBackend, Sequence[Scope]], object]] = {
     "find_entities": lambda s, scopes: s.find_entities(scopes, EntityQuery(archived=True)),
     "find_entities by id": lambda s, scopes: s.find_entities(scopes, EntityQuery(ids=(entity_id(1), entity_id(3)))),
@@ -74,9 +79,11 @@ READS: dict[str, Callable[[GraphBackend, Sequence[Scope]], object]] = {
     "get_entities": lambda s, scopes: s.get_entities(scopes, [entity_id(1), entity_id(2)]),
     "resolve_names": lambda s, scopes: [s.resolve_names(scope, ["entity 1", "entity 3"]) for scope in scopes],
     "find_aliases": lambda s, scopes: s.find_aliases(scopes, [entity_id(1), entity_id(2), entity_id(3)]),
-    "search_entities by word": lambda s, scopes: s.search_entities(scopes, words=["entity"], phrases=[], limit=9),
-    "search_entities by phrase": lambda s, scopes: s.search_entities(
-        scopes, words=[], phrases=["entity 1", "entity 2"], limit=9
+    "search_entities by word": lambda s, scopes: _by_id(
+        s.search_entities(scopes, words=["entity"], phrases=[], limit=9)
+    ),
+    "search_entities by phrase": lambda s, scopes: _by_id(
+        s.search_entities(scopes, words=[], phrases=["entity 1", "entity 2"], limit=9)
     ),
     "find_edges": lambda s, scopes: s.find_edges(scopes, EdgeQuery(versions="all")),
     "find_edges newest first": lambda s, scopes: s.find_edges(scopes, EdgeQuery(), newest_first=True),

@@ -13,6 +13,7 @@ import pytest
 import graphmem.testing
 from graphmem.testing import GraphBackendTests, StoreTests
 
+WRITE_A_BACKEND = Path(__file__).parents[2] / "docs/how-to/write-a-backend.md"
 pytest_plugins = ["pytester"]
 
 BROKEN = Path(__file__).with_name("broken_backends.py")
@@ -199,6 +200,15 @@ def test_a_failing_comparison_of_random_operations_shows_both_sides(pytester: py
 def test_every_broken_store_is_tried() -> None:
     stores = re.findall(r"^class (\w+)\(Sound\)", BROKEN.read_text("utf-8"), flags=re.MULTILINE)
     assert stores == [store for store, _, _ in CAUGHT]
+
+
+def test_the_documentation_names_every_part_and_counts_the_broken_stores() -> None:
+    page = WRITE_A_BACKEND.read_text("utf-8")
+    table = re.findall(r"^\| (`\w+Tests`.*?) \|", page, flags=re.MULTILINE)
+    named = [name for cell in table for name in re.findall(r"`(\w+)`", cell)]
+    parts = {part.__name__ for part in GraphBackendTests.__mro__ if issubclass(part, StoreTests)}
+    assert sorted(named) == sorted(parts - {"GraphBackendTests", "StoreTests"})
+    assert re.findall(r"on (\d+) stores with one bug", page) == [str(len(CAUGHT))]
 
 
 def test_no_test_of_the_kit_hides_another_of_the_same_name() -> None:
