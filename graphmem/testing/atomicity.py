@@ -89,6 +89,7 @@ BAD: dict[str, Callable[[], Changes]] = {
         mentions=(Mention(entity_id=entity_id(99), episode_id=episode_id(1), surface="x", seen_at=day(1)),)
     ),
     "results": lambda: Changes(results=(ProcessingResult(episode_id(99), processed_at=day(5)),)),
+    "redactions": lambda: Changes(redactions=(EpisodeRedaction(episode_id(99), "less"),)),
     "communities": lambda: Changes(communities=(community(9, parent_id=community(99).id),)),
     "memberships": lambda: Changes(memberships=(membership(99, 1),)),
     "recalls": lambda: Changes(recalls=(recall_trace(9, facts=[(99, 1)]),)),

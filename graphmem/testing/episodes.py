@@ -25,6 +25,7 @@ from graphmem.protocols import GraphBackend
 from graphmem.testing.base import StoreTests, contents
 from graphmem.testing.rows import (
     FUTURE,
+    claimer,
     day,
     elsewhere,
     entity,
@@ -38,6 +39,7 @@ from graphmem.testing.rows import (
 )
 
 LEASE = timedelta(hours=1)
+TICK = timedelta(microseconds=1)
 
 
 class EpisodeTests(StoreTests):
@@ -155,12 +157,27 @@ class EpisodeTests(StoreTests):
         found = {name: episode_numbers(store.find_episodes([home()], query)) for name, (query, _) in queries.items()}
         assert found == {name: expected for name, (_, expected) in queries.items()}
 
+    def test_before_an_episode_are_those_of_its_session_and_scope(self, store: GraphBackend) -> None:
+        for n, scope, session in ((1, home(), "s"), (2, project(), "s"), (3, home(), None), (4, home(), "")):
+            store.add_episodes(scope, [episode(n, scope, session_id=session)])
+            store.add_episodes(scope, [episode(n + 4, scope, session_id=session)])
+        found = {
+            n: episode_numbers(store.find_episodes([home(), project()], EpisodeQuery(before=episode_id(n))))
+            for n in range(1, 9)
+        }
+        assert found == {1: [], 2: [], 3: [], 4: [], 5: [1], 6: [2], 7: [], 8: [4]}
+        assert store.find_episodes([home()], EpisodeQuery(before=episode_id(6))) == []
+
     @pytest.mark.parametrize("chunk", [1, 2, 3, 7])
     def test_paging_of_episodes_neither_skips_nor_repeats(self, store: GraphBackend, chunk: int) -> None:
-        store.add_episodes(home(), [episode(n, session_id="even" if n % 2 == 0 else "odd") for n in range(15)])
-        store.add_episodes(project(), [episode(n, project(), session_id="even") for n in range(100, 103)])
-        assert _paged(store, EpisodeQuery(), chunk) == [*range(15), 100, 101, 102]
-        assert _paged(store, EpisodeQuery(session_id="even"), chunk) == [*range(0, 15, 2), 100, 101, 102]
+        for scope, numbers in ((home(), (0, 2, 3, 4, 7, 8, 9, 12, 13)), (project(), (1, 5, 6, 10, 11, 14))):
+            store.add_episodes(scope, [episode(n, scope, session_id="even" if n % 2 == 0 else "odd") for n in numbers])
+        for query, expected in ((EpisodeQuery(), [*range(15)]), (EpisodeQuery(session_id="even"), [*range(0, 15, 2)])):
+            assert _paged(store, query, chunk) == expected
+            newest = store.find_episodes([project(), home()], query, limit=chunk, newest_first=True)
+            assert episode_numbers(newest) == expected[::-1][:chunk]
+            ids = store.find_episode_ids([project(), home()], query)
+            assert ids == [episode_id(n) for n in expected]
 
     def test_newest_first_is_by_id_descending(self, store: GraphBackend) -> None:
         store.add_episodes(home(), [episode(n, occurred_at=day(9 - n)) for n in (2, 4, 1, 3)])
@@ -172,6 +189,14 @@ class EpisodeTests(StoreTests):
         rows = store.find_episodes([home()], EpisodeQuery(before=episode_id(6)), newest_first=True, limit=3)
         assert episode_numbers(rows) == [5, 3, 2]
 
+    def test_changing_an_episode_that_was_given_or_read_changes_nothing_in_the_store(self, store: GraphBackend) -> None:
+        given = episode(1, metadata={"a": 1})
+        store.add_episodes(home(), [given])
+        given.metadata["a"] = 2
+        store.find_episodes([home()], EpisodeQuery())[0].metadata["a"] = 3
+        store.claim_episodes(claimer("a"), now=day(1), until=FUTURE, limit=1, scopes=[home()])[0].metadata["a"] = 4
+        assert store.find_episodes([home()], EpisodeQuery())[0].metadata == {"a": 1}
+
     def test_get_episodes_leaves_out_the_absent(self, store: GraphBackend) -> None:
         store.add_episodes(home(), [episode(1)])
         assert store.get_episodes([home()], [episode_id(2), episode_id(1)]) == {episode_id(1): episode(1)}
@@ -181,8 +206,10 @@ class QueueTests(StoreTests):
     """Pending episodes are claimed by one owner at a time, and return to the queue when the claim or retry expires."""
 
     def test_the_oldest_ids_are_claimed_first(self, empty_store: GraphBackend) -> None:
-        empty_store.add_episodes(home(), [episode(n) for n in (4, 2, 3, 1)])
-        assert _claim(empty_store, limit=3) == [1, 2, 3]
+        for n, scope in ((4, home()), (6, project()), (2, project()), (3, home()), (1, elsewhere()), (5, home())):
+            empty_store.add_episodes(scope, [episode(n, scope)])
+        of_two = empty_store.claim_episodes("a", now=day(1), until=FUTURE + LEASE, limit=3, scopes=[home(), project()])
+        assert (episode_numbers(of_two), _claim(empty_store, limit=2)) == ([2, 3, 4], [1, 5])
 
     def test_a_claimed_episode_comes_whole(self, empty_store: GraphBackend) -> None:
         written = episode(1, metadata={"a": 1}, session_id="s", external_id="x")
@@ -199,10 +226,11 @@ class QueueTests(StoreTests):
         assert claimed == [[0, 1], [2, 3], []]
 
     def test_a_lease_ends_at_its_time(self, empty_store: GraphBackend) -> None:
+        begin, end = day(9), day(9) + LEASE
         empty_store.add_episodes(home(), [episode(1)])
         claims = [
             empty_store.claim_episodes(owner, now=now, until=now + LEASE, limit=1)
-            for owner, now in (("a", FUTURE), ("b", FUTURE + LEASE / 2), ("c", FUTURE + LEASE), ("d", FUTURE + LEASE))
+            for owner, now in (("a", begin), ("b", end - TICK), ("c", end), ("d", end))
         ]
         assert [len(claim) for claim in claims] == [1, 0, 1, 0]
 
@@ -271,10 +299,7 @@ class QueueTests(StoreTests):
 
     def test_an_episode_is_claimed_when_its_next_try_has_come(self, empty_store: GraphBackend) -> None:
         empty_store.add_episodes(home(), [episode(1, error="e", attempts=1, retry_at=day(5))])
-        claims = [
-            empty_store.claim_episodes("a", now=now, until=FUTURE, limit=1)
-            for now in (day(5) - timedelta(microseconds=1), day(5))
-        ]
+        claims = [empty_store.claim_episodes("a", now=now, until=FUTURE, limit=1) for now in (day(5) - TICK, day(5))]
         assert [len(claim) for claim in claims] == [0, 1]
 
     def test_a_failed_try_is_stored_and_gives_the_episode_back(self, empty_store: GraphBackend) -> None:
@@ -499,8 +524,9 @@ def _claim(store: GraphBackend, owner: str = "a", *, limit: int = 1) -> list[int
 def _paged(store: GraphBackend, query: EpisodeQuery, chunk: int) -> list[int]:
     found: list[int] = []
     after = ""
-    while page := store.find_episodes([home(), project()], query, after=after, limit=chunk):
+    while page := store.find_episodes([project(), home()], query, after=after, limit=chunk):
         assert len(page) <= chunk
+        assert page[-1].id > after
         found += episode_numbers(page)
         after = page[-1].id
     return found

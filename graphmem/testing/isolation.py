@@ -12,6 +12,7 @@ import pytest
 from graphmem.errors import Conflict, InvalidInput
 from graphmem.models import (
     Alias,
+    Attachment,
     Changes,
     CommunityQuery,
     Corroboration,
@@ -21,6 +22,7 @@ from graphmem.models import (
     EntityHit,
     EntityQuery,
     EpisodeQuery,
+    EpisodeRedaction,
     JobState,
     MembershipQuery,
     Mention,
@@ -158,6 +160,7 @@ WRITES: dict[str, Callable[[], Changes]] = {
     ),
     "corroboration by": lambda: Changes(corroborations=(Corroboration(edge_id(101), 1.0, (episode_id(1),)),)),
     "result": lambda: Changes(results=(ProcessingResult(episode_id(1), processed_at=day(2)),)),
+    "redaction": lambda: Changes(redactions=(EpisodeRedaction(episode_id(1), "less"),)),
     "member": lambda: Changes(memberships=(membership(1, 101),)),
     "member of": lambda: Changes(memberships=(membership(101, 1),)),
     "part of": lambda: Changes(communities=(community(102, project(), parent_id=community_id(1)),)),
@@ -380,6 +383,21 @@ class OddInputTests(StoreTests):
         assert store.find_recalls([home()], RecallQuery()) == [found]
         assert [hit.alias for hit in store.search_entities([home()], words=[], phrases=[text], limit=1)] == [text]
         assert store.expand([home()], [entity_id(2)], hops=1).facts == [text]
+
+    def test_an_empty_text_is_not_an_absent_one(self, store: GraphBackend) -> None:
+        names = ("title", "session_id", "role", "speaker", "external_id", "error")
+        fields: dict[str, Any] = dict.fromkeys(names, "")
+        attached = Attachment(kind="file", name="", media_type="", url="", description="")
+        empty = episode(1, text="", metadata={"": ""}, attachments=(attached,), **fields)
+        put_entities(store, entity(1), entity(2))
+        fact = edge(1, 1, 2, valid_to=day(1), expired_at=day(1), end_reason="", properties={"": ""})
+        put_edges(store, fact)
+        assert store.add_episodes(home(), [empty, episode(2)]) == [(episode_id(1), True), (episode_id(2), True)]
+        assert store.find_episodes([home()], EpisodeQuery()) == [empty, episode(2)]
+        assert store.find_episodes([home()], EpisodeQuery(state="failed")) == [empty]
+        assert store.find_episodes([home()], EpisodeQuery(external_ids=("",))) == [empty]
+        assert store.add_episodes(home(), [episode(3, external_id="")]) == [(episode_id(1), False)]
+        assert store.find_edges([home()], EdgeQuery(versions="all")) == [fact]
 
     @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
     def test_ids_that_are_no_ids_are_absent(self, store: GraphBackend, text: str) -> None:

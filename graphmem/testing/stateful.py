@@ -277,14 +277,17 @@ class StoreMachine(PairOfStores):
             else:
                 self.read(partial(_all_edges, scopes=scopes, query=query, chunk=chunk))
 
-    @rule(scope=A_SCOPE, reads=st.lists(st.tuples(EPISODE_FIELDS, AS_OF, LIMIT, st.booleans()), min_size=1, max_size=6))
+    @rule(
+        scopes=SOME_SCOPES,
+        reads=st.lists(st.tuples(EPISODE_FIELDS, AS_OF, LIMIT, st.booleans()), min_size=1, max_size=6),
+    )
     def read_episodes(
-        self, scope: Scope, reads: list[tuple[dict[str, Any], tuple[int, int] | None, int, bool]]
+        self, scopes: list[Scope], reads: list[tuple[dict[str, Any], tuple[int, int] | None, int, bool]]
     ) -> None:
         """Read pages of episodes."""
         for fields, as_of, limit, newest_first in reads:
             query = EpisodeQuery(as_of=moment(as_of), **fields)
-            self.read(partial(_page_of_episodes, scope=scope, query=query, limit=limit, newest_first=newest_first))
+            self.read(partial(_page_of_episodes, scopes=scopes, query=query, limit=limit, newest_first=newest_first))
 
     @rule(scopes=SOME_SCOPES, numbers=st.none() | NUMBERS, episodes=st.none() | st.lists(EPISODE), limit=LIMIT)
     def read_mentions(
@@ -344,9 +347,9 @@ def _fill(
 
 
 def _page_of_episodes(
-    store: GraphBackend, *, scope: Scope, query: EpisodeQuery, limit: int, newest_first: bool
+    store: GraphBackend, *, scopes: list[Scope], query: EpisodeQuery, limit: int, newest_first: bool
 ) -> list[Episode]:
-    return store.find_episodes([scope], query, limit=limit, newest_first=newest_first)
+    return store.find_episodes(scopes, query, limit=limit, newest_first=newest_first)
 
 
 def _newest_edges(store: GraphBackend, scopes: list[Scope], query: EdgeQuery, limit: int) -> list[Edge]:

@@ -252,6 +252,17 @@ class ErasureTests(StoreTests):
         assert contents(store, project()) == kept
         assert store.scrub() or self.shares_store  # others may use the store
 
+    @pytest.mark.parametrize("cleared", [False, True], ids=["removed", "cleared"])
+    def test_an_external_id_is_free_when_its_episode_is_gone(self, store: GraphBackend, cleared: bool) -> None:
+        store.add_episodes(home(), [episode(1, external_id="x")])
+        if cleared:
+            store.clear(home())
+        else:
+            store.write(home(), Changes(removals=(Removal("episode", episode_id(1)),)))
+        again = episode(2, external_id="x")
+        assert store.add_episodes(home(), [again]) == [(episode_id(2), True)]
+        assert store.find_episodes([home()], EpisodeQuery(external_ids=("x",))) == [again]
+
     def test_the_index_of_a_cleared_scope_never_has_a_generation_again(self, store: GraphBackend) -> None:
         seen: list[int] = []
         for _ in range(3):
