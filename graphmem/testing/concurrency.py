@@ -1,4 +1,4 @@
-"""Tests with several writers: no write is lost, no episode is claimed twice, and who holds another mark is refused.
+"""Tests with several writers: no write is lost or missed by a reader, and who holds another mark is refused.
 
 The mark is that of a migration.
 """
@@ -15,7 +15,7 @@ from threading import Event
 import pytest
 
 from graphmem.errors import Conflict, StoreMoved
-from graphmem.models import Changes, EdgeQuery, EntityQuery, EpisodeQuery, JobState, Move
+from graphmem.models import Changes, EdgeQuery, EntityQuery, EpisodeQuery, IndexEntry, JobState, Move
 from graphmem.protocols import GraphBackend
 from graphmem.testing.base import PATIENCE, StoreTests, contents, everything, in_threads
 from graphmem.testing.rows import (
@@ -62,6 +62,9 @@ class ThreadTests(StoreTests):
 
     def test_an_external_id_that_many_threads_bring_is_stored_once(self, store: GraphBackend) -> None:
         _add_in_threads([store] * THREADS)
+
+    def test_in_threads_a_reader_of_the_index_misses_no_entry(self, store: GraphBackend) -> None:
+        _follow_in_threads([store] * THREADS)
 
     def test_reads_go_on_while_another_thread_writes(self, store: GraphBackend) -> None:
         put_entities(store, entity(1000))
@@ -164,6 +167,11 @@ class ConnectionTests(StoreTests):
         assert one in second.claim_owners(day(1))
         assert second.release_claims([one]) == 1
 
+    def test_through_two_connections_a_reader_of_the_index_misses_no_entry(
+        self, store: GraphBackend, second: GraphBackend
+    ) -> None:
+        _follow_in_threads([store, store, second, second])
+
     def test_an_external_id_that_both_bring_is_stored_once(self, store: GraphBackend, second: GraphBackend) -> None:
         _add_in_threads([store, second])
 
@@ -252,7 +260,32 @@ def _add_in_threads(stores: list[GraphBackend]) -> None:
     assert len(stores[0].find_episodes([home()], EpisodeQuery())) == ROUNDS
 
 
-# ruff: noqa: D102  the names of the tests describe them
+def _follow_in_threads(stores: list[GraphBackend]) -> None:
+    """Write index entries with all stores but the last, which reads on behind the last position that it saw."""
+    *writers, follower = stores
+    keys = [[f"name {n} {i}" for i in range(ROUNDS)] for n in range(len(writers))]
+    ended = [Event() for _ in writers]
+
+    def write(n: int) -> list[str]:
+        try:
+            for key in keys[n]:
+                entry = IndexEntry(kind="name", key=key, model="m")
+                writers[n].write(home(), Changes(index=(entry,)))
+        finally:
+            ended[n].set()
+        return []
+
+    def follow() -> list[str]:
+        seen, position, ending = list[str](), 0, False
+        while not ending:
+            ending = all(event.is_set() for event in ended)  # asked before the last read
+            found = follower.read_index(home(), after=position)
+            seen += [entry.key for entry in found]
+            position = found[-1].position if found else position
+        return seen
+
+    *_, seen = in_threads([*(partial(write, n) for n in range(len(writers))), follow])
+    assert sorted(seen) == sorted(key for part in keys for key in part)
 
 
 MOVE = Move("m1", "copying", "sqlite:////a.db", "neo4j://host", day(1))
@@ -302,6 +335,29 @@ class MoveTests(StoreTests):
         with pytest.raises(StoreMoved):
             WRITES[name](empty_store)
         assert (contents(empty_store, home()), empty_store.claim_owners(day(1))) == (before, [])
+
+    def test_a_mark_is_set_when_transactions_of_the_former_one_have_ended(self, empty_store: GraphBackend) -> None:
+        put_entities(empty_store, entity(1))
+        begun, moved = Event(), Event()
+
+        def work() -> bool:
+            put_entities(empty_store, entity(2))
+            begun.set()
+            return moved.wait(0.5)  # a store makes `set_move` wait, or refuses the transaction at its end
+
+        def write() -> bool:
+            try:
+                return empty_store.atomic(work)
+            except StoreMoved:
+                return False
+
+        def move() -> bool:
+            assert begun.wait(PATIENCE)
+            was_set = empty_store.set_move(MOVE, replacing=None)
+            moved.set()
+            return was_set
+
+        assert in_threads([write, move]) == [False, True]
 
     def test_a_write_under_the_adopted_mark_is_stored(self, empty_store: GraphBackend) -> None:
         assert empty_store.set_move(MOVE, replacing=None)

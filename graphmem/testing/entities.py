@@ -14,6 +14,7 @@ from graphmem.protocols import GraphBackend
 from graphmem.testing.base import StoreTests, contents
 from graphmem.testing.rows import (
     FUTURE,
+    SCALARS,
     day,
     edge,
     entity,
@@ -24,6 +25,7 @@ from graphmem.testing.rows import (
     project,
     put_edges,
     put_entities,
+    reprs,
 )
 
 
@@ -37,7 +39,7 @@ class EntityTests(StoreTests):
             canonical_name="zoë 北京 🦊",
             entity_type="organization",
             summary="Line one\nline two: “quoted” % _ \\ '",
-            properties={"text": "ü", "int": -(2**40), "float": 0.1, "true": True, "false": False, "none": None},
+            properties=dict(SCALARS),
             confidence=0.1 + 0.2,
             first_seen_at=day(1.5),
             last_seen_at=day(2.25),
@@ -50,7 +52,7 @@ class EntityTests(StoreTests):
         put_entities(store, written)
         (read,) = store.find_entities([home()], EntityQuery(archived=True))
         assert read == written
-        assert [type(value) for value in read.properties.values()] == [str, int, float, bool, bool, type(None)]
+        assert reprs(read.properties) == reprs(SCALARS)
 
     def test_fields_of_an_entity_that_were_not_given_come_back_as_defaults(self, store: GraphBackend) -> None:
         put_entities(store, entity(1))
@@ -77,8 +79,10 @@ class EntityTests(StoreTests):
         put_entities(store, entity(1))
         assert store.find_entities([home()], EntityQuery()) == [entity(1)]
 
-    def test_changing_an_entity_that_was_read_changes_nothing_in_the_store(self, store: GraphBackend) -> None:
-        put_entities(store, entity(1, properties={"a": 1}))
+    def test_changing_an_entity_that_was_given_or_read_changes_nothing_in_the_store(self, store: GraphBackend) -> None:
+        given = entity(1, properties={"a": 1})
+        put_entities(store, given)
+        given.properties["a"] = 3
         store.find_entities([home()], EntityQuery())[0].properties["a"] = 2
         assert store.find_entities([home()], EntityQuery())[0].properties == {"a": 1}
 
@@ -355,6 +359,18 @@ class SearchTests(StoreTests):
     def test_at_most_the_limit_is_found_by_words(self, store: GraphBackend) -> None:
         put_entities(store, *(entity(n) for n in range(9)))
         assert len(store.search_entities([home()], words=["entity"], phrases=[], limit=4)) == 4
+
+    @pytest.mark.parametrize("limit", [1, 2, 3])
+    def test_the_limit_is_one_for_all_scopes_and_counts_aliases_and_words_apart(
+        self, store: GraphBackend, limit: int
+    ) -> None:
+        for start, scope in ((0, home()), (100, project())):
+            put_entities(store, *(entity(start + n, scope, name=f"Alias {n}") for n in range(2)))
+            put_entities(store, *(entity(start + n, scope, name=f"Word {n}") for n in range(2, 4)))
+        hits = store.search_entities([home(), project()], words=["word"], phrases=["alias 0", "alias 1"], limit=limit)
+        found = {is_alias: [h.entity for h in hits if (h.alias is not None) is is_alias] for is_alias in (True, False)}
+        assert sorted(entity_numbers(found[True])) == [0, 1, 100][:limit]
+        assert len({row.id for row in found[False]}) == len(hits) - len(found[True]) == limit
 
     def test_archived_entities_are_found_by_name_alone(self, store: GraphBackend) -> None:
         put_entities(store, entity(1, name="Anna", archived_at=day(1)))

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -36,6 +37,7 @@ from graphmem.testing.rows import (
     episode_id,
     home,
     project,
+    put_edges,
     put_entities,
     put_graph,
 )
@@ -101,6 +103,11 @@ class IndexTests(StoreTests):
         assert len(store.find_index(home(), "name", [entity_id(1)])) == 1
         assert len(store.read_index(home())) == 2
 
+    def test_entries_are_found_in_the_order_of_their_keys(self, store: GraphBackend) -> None:
+        put_index(store, *(entry("name", key) for key in ("b", "d", "a", "c")))
+        found = store.find_index(home(), "name", ["c", "d", "x", "a", "b"])
+        assert [each.key for each in found] == ["a", "b", "c", "d"]
+
     def test_an_entry_may_come_with_its_row(self, store: GraphBackend) -> None:
         store.write(home(), Changes(entities=(entity(1),), index=(entry("entity", entity_id(1)),)))
         assert keys(store) == [entity_id(1)]
@@ -140,12 +147,29 @@ class IndexTests(StoreTests):
 class UnindexedTests(StoreTests):
     """Rows without a complete entry are found in pages."""
 
-    def test_rows_without_an_entry_are_found_behind_an_id(self, store: GraphBackend) -> None:
-        store.add_episodes(home(), [episode(i) for i in range(1, 5)])
-        store.add_episodes(project(), [episode(9, project())])
-        put_index(store, entry("episode", episode_id(2)))
-        assert store.find_unindexed(home(), "episode") == [episode_id(i) for i in (1, 3, 4)]
-        assert store.find_unindexed(home(), "episode", after=episode_id(1), limit=1) == [episode_id(3)]
+    @pytest.mark.parametrize(
+        ("kind", "id_of"),
+        [("episode", episode_id), ("fact", edge_id), ("entity", entity_id)],
+        ids=["episode", "fact", "entity"],
+    )
+    def test_rows_without_an_entry_are_found_behind_an_id(
+        self, store: GraphBackend, kind: IndexKind, id_of: Callable[[int], str]
+    ) -> None:
+        for scope, numbers in ((home(), range(1, 5)), (project(), range(9, 11))):
+            store.add_episodes(scope, [episode(i, scope) for i in numbers])
+            put_entities(store, *(entity(i, scope) for i in numbers))
+            first, last = numbers[0], numbers[-1]
+            put_edges(store, *(edge(i, first, last, scope, relation=f"relation {i}") for i in numbers))
+        put_index(store, entry(kind, id_of(2)))
+        waiting = [id_of(i) for i in (1, 3, 4)]
+        assert store.find_unindexed(home(), kind) == waiting
+        assert store.find_unindexed(home(), kind, limit=2) == waiting[:2]
+        assert [store.find_unindexed(home(), kind, after=after, limit=1) for after in (id_of(2), *waiting)] == [
+            waiting[1:2],
+            waiting[1:2],
+            waiting[2:],
+            [],
+        ]
         assert store.find_unindexed(home(), "name") == []
 
     def test_a_row_with_an_incomplete_entry_is_unindexed(self, store: GraphBackend) -> None:

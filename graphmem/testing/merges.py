@@ -91,6 +91,7 @@ class MergeLedgerTests(StoreTests):
             score=0.1 + 0.2,
             at=day(1.5),
             aliases=(Alias(alias="zoë “z” % \\ 北京 🦊", entity_type="person", entity_id=entity_id(2)),),
+            added=(Alias(alias="entity 2", entity_type="tool", entity_id=entity_id(1)),),
             edges=(edge(1, 2, 3, fact="x\ny", properties={"a": None, "b": 1.5}, episode_ids=(episode_id(1),)),),
             folded=(FoldedEdge(edge=edge(2, 2, 4), into=edge(3, 1, 4)), FoldedEdge(edge=edge(4, 1, 2))),
             mentions=(mention(2, 1),),

@@ -7,7 +7,7 @@ row ids; everything else is the same in every run.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -21,6 +21,7 @@ from graphmem.models import (
     Episode,
     Membership,
     RecallTrace,
+    Scalar,
     Scope,
     TracedEpisode,
     TracedFact,
@@ -30,6 +31,27 @@ from graphmem.protocols import GraphBackend
 
 _START = datetime(2024, 1, 1, 0, 0, 0, 123457, tzinfo=UTC)  # odd microseconds: a store may not round them
 FUTURE = datetime(2200, 1, 1, tzinfo=UTC)
+
+SCALARS: Mapping[str, Scalar] = {
+    "text": "ü",
+    "empty": "",
+    "int": -(2**40),
+    "int beyond a double": 2**53 + 1,
+    "int of 84 bits": 10**25,
+    "float": 0.1,
+    "float without a fraction": 2.0,
+    "negative zero": -0.0,
+    "large float": 1e300,
+    "true": True,
+    "false": False,
+    "none": None,
+}
+"""Values of every type that properties and metadata may have, with those that an encoding may change."""
+
+
+def reprs(values: Mapping[str, Scalar]) -> dict[str, str]:
+    """Return values as text that differs for 2 and 2.0, and for 0.0 and -0.0."""
+    return {key: repr(value) for key, value in values.items()}
 
 
 def day(n: float) -> datetime:

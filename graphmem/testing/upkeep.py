@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -124,6 +125,21 @@ class DecayTests(StoreTests):
             done = store.decay_retrievals(home(), rate=10.0, idle_since=day(9), since=None, now=day(10))
             assert done == (left, "")
 
+    def test_all_counts_fade_page_by_page(self, store: GraphBackend) -> None:
+        people = range(50)
+        pairs = [(a, b) for a in people for b in people if a != b][:2300]
+        used: dict[str, Any] = {"retrieval_count": 8.0, "last_retrieved_at": day(0)}
+        put_graph(store, *(edge(n, a, b, **used) for n, (a, b) in enumerate(pairs)))
+        counts, after = list[int](), ""
+        while (after or not counts) and sum(counts) <= len(pairs):
+            done, after = store.decay_retrievals(
+                home(), rate=0.1, idle_since=day(9), since=None, now=day(10), after=after
+            )
+            counts.append(done)
+        assert sum(counts) == len(pairs)
+        left = [row.retrieval_count for row in store.all_edges([home()], EdgeQuery())]
+        assert left == pytest.approx([8 * math.exp(-1)] * len(pairs))
+
     def test_decay_in_one_scope_touches_no_other(self, store: GraphBackend) -> None:
         put_graph(store, edge(1, 1, 2, retrieval_count=8.0, last_retrieved_at=day(0)))
         before = everything(store)
@@ -148,6 +164,14 @@ class IdleTests(StoreTests):
         assert store.find_idle(home(), before=day(4), now=day(4), limit=2) == [entity_id(n) for n in (3, 4)]
         assert store.find_idle(home(), before=day(-1), now=day(4)) == []
 
+    @pytest.mark.parametrize("seen", ["last_seen_at", "recorded_at"])
+    def test_an_entity_is_idle_from_the_moment_on(self, store: GraphBackend, seen: str) -> None:
+        tick = timedelta(microseconds=1)
+        moments = (day(4) - tick, day(4), day(4) + tick)
+        rows: list[dict[str, Any]] = [{seen: moment} for moment in moments]
+        put_entities(store, *(entity(n, **fields) for n, fields in enumerate(rows)))
+        assert store.find_idle(home(), before=day(4), now=day(9)) == [entity_id(0), entity_id(1)]
+
     def test_the_least_connected_come_first_then_those_seen_longest_ago(self, store: GraphBackend) -> None:
         people = [entity(n, last_seen_at=day(10 - n)) for n in range(1, 6)]
         put_entities(store, *people, entity(6, archived_at=day(1)))
@@ -156,6 +180,8 @@ class IdleTests(StoreTests):
         expected = [entity_id(n) for n in (5, 4, 3, 2, 1)]
         assert store.find_least_connected(home()) == expected
         assert store.find_least_connected(home(), limit=3) == expected[:3]
+        put_entities(store, *(entity(n, last_seen_at=day(9)) for n in (8, 7, 9)))
+        assert store.find_least_connected(home()) == [entity_id(n) for n in (5, 4, 7, 8, 9, 3, 2, 1)]
 
     def test_the_facts_of_an_episode_are_those_that_it_stated_in_all_versions(self, store: GraphBackend) -> None:
         put_episodes(store, 1, 2, 3)
