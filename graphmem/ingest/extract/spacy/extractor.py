@@ -27,6 +27,7 @@ from graphmem.ingest.extract.spacy.prepare import (
 from graphmem.ingest.extract.spacy.statements import dates_of
 from graphmem.ingest.extract.spacy.tokens import parsed, tokens
 from graphmem.ingest.extract.spacy.words import ENTITY_TYPES, PLACES
+from graphmem.models import Episode
 from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology
 from graphmem.protocols import (
     ExtractedEdge,
@@ -132,7 +133,7 @@ class SpacyExtractor(Extractor):
         if episode.speaker and episode.title is None:
             edges += attributes(own_words(completed(request), [episode.speaker]), episode.speaker)
             more, wrong = self._corrected(request, edges)
-            retracted = {(e.source, e.relation, e.target) for e in wrong}
+            retracted = {(e.source, e.relation, e.target) for e in wrong if more}
             edges = [e for e in edges if (e.source, e.relation, e.target) not in retracted] + more
             endings += wrong
         for text in further:
@@ -170,6 +171,11 @@ class SpacyExtractor(Extractor):
     ) -> tuple[list[ExtractedEdge], list[ExtractedEnding]]:
         """Return the corrected facts of "Sorry, I meant Austin", and the retractions of the speaker's earlier ones."""
         episode = request.episode
+
+        def found_in(turn: Episode) -> list[ExtractedEdge]:
+            told = ExtractionRequest(turn, addressee=request.addressee)
+            return self._found(told, self._parsed(told))[0]
+
         correction = correction_of(episode.text)
         if correction is None and not (edges and is_denial(episode.text)):
             return [], []
@@ -179,12 +185,15 @@ class SpacyExtractor(Extractor):
             wrong = (correction and correction.wrong) or ""
             own = [turn for turn in request.context if turn.speaker == episode.speaker and wrong in turn.text]
             near = own and (wrong or episode.occurred_at - own[-1].occurred_at <= _CORRECTED_WITHIN)
-            if not near or not (own[-1] is request.context[-1] or (correction and correction.is_explicit)):
+            if not near:
+                return [], []
+            is_last = own[-1] is request.context[-1]
+            if correction is None:
+                dated = any(edge.valid_from is not None for edge in edges)
+                return [], denied(found_in(own[-1]), edges, only_dates=not is_last) if is_last or dated else []
+            if not (is_last or correction.is_explicit):
                 return [], []
             earlier = own[-1]
-        told = ExtractionRequest(earlier, addressee=request.addressee)
-        if correction is None:
-            return [], denied(self._found(told, self._parsed(told))[0], edges)
 
         def fits(edge: ExtractedEdge) -> bool:
             """Return whether the right name is of the target's kind: by itself a place, or by its place in the text."""
@@ -200,7 +209,7 @@ class SpacyExtractor(Extractor):
             is_place = edge.target_type == "location"
             return bool(labels) and bool(labels & PLACES) == is_place and (is_place or explicit)
 
-        return corrected(self._found(told, self._parsed(told))[0], correction, fits)
+        return corrected(found_in(earlier), correction, fits)
 
     def _parsed(self, request: ExtractionRequest) -> Doc:
         with parsing():

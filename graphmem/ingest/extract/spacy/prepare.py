@@ -13,6 +13,7 @@ from graphmem.ingest.extract.spacy.clauses import SUBJECTS, dated, helpers
 from graphmem.ingest.extract.spacy.render import Dates
 from graphmem.ingest.extract.spacy.tokens import mend_relatives, mend_verbs
 from graphmem.protocols import ExtractedEdge, ExtractedEnding, ExtractionRequest
+from graphmem.text.date_patterns import MONTHS
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Token
@@ -291,8 +292,12 @@ _PERSON = re.compile(
 _YOU = re.compile(r"\byou(?:r|rs|rself)?\b", re.IGNORECASE)
 _ADVERBS = r"(?:(?:currently|now|still|actually|also|usually|normally) )?"
 _NAME = r"[A-Z][\w&'-]*(?: [A-Z][\w&'-]*){0,3}"
-_LEAD = r"(?i:(?:oh\b[\s,.!-]*)?(?:(?:oops|wait|sorry|no|actually|my mistake|i mean)\b[\s,.:!-]*)+|\*(?=\S))"
+_LEAD = (
+    r"(?i:(?:oh\b[\s,.!-]*)?"
+    r"(?:(?:oops|wait|sorry|no|actually|my mistake|that['’]s (?:wrong|not right)|i mean)\b[\s,.:!-]*)+|\*(?=\S))"
+)
 _DENIAL = re.compile(_LEAD)
+_OF_DATES = {*MONTHS, "in", "on", "since", "the", "week", "weekend", "of"}
 _CORRECTION = re.compile(
     rf"(?:^|[,;.!?]\s+)(?P<lead>{_LEAD})?(?P<meant>(?i:(?:oh,? )?i meant(?: to say)? ))?"
     rf"(?P<right>{_NAME})(?:,? not (?P<wrong>{_NAME}))?[.!*]*$"
@@ -372,15 +377,27 @@ def is_denial(text: str) -> bool:
     return _DENIAL.match(text) is not None
 
 
-def denied(said: Sequence[ExtractedEdge], facts: Sequence[ExtractedEdge]) -> list[ExtractedEnding]:
-    """Return the retractions of facts that a denial says again with another target."""
+def denied(
+    said: Sequence[ExtractedEdge], facts: Sequence[ExtractedEdge], *, only_dates: bool = False
+) -> list[ExtractedEnding]:
+    """Return the retractions of facts that a denial says again with another target, or another stated beginning."""
+
+    def is_wrong(edge: ExtractedEdge, by: ExtractedEdge) -> bool:
+        if (edge.source, edge.relation, edge.ended, by.ended) != (by.source, by.relation, False, False):
+            return False
+        if edge.target == by.target:
+            begins = {edge.valid_from, by.valid_from}
+            dated = len(begins) == 2 and None not in begins and edge.kind == by.kind == "state"
+            return dated and _undated(edge.fact) == _undated(by.fact)
+        return not only_dates and edge.fact.replace(edge.target, by.target) == by.fact
+
+    return [_retraction(edge) for edge in said if any(is_wrong(edge, fact) for fact in facts)]
+
+
+def _undated(fact: str) -> list[str]:
+    """Return the words of a sentence without those of dates, and prepositions of these."""
     return [
-        _retraction(wrong)
-        for wrong in said
-        for fact in facts
-        if (wrong.source, wrong.relation, wrong.ended) == (fact.source, fact.relation, False)
-        and wrong.target != fact.target
-        and wrong.fact.replace(wrong.target, fact.target) == fact.fact
+        word for word in fact.casefold().rstrip(".").split() if not (word in _OF_DATES or word.strip(",").isdigit())
     ]
 
 

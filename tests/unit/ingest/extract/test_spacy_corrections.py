@@ -129,6 +129,34 @@ def test_an_explicit_correction_reaches_over_the_turn_of_another(extractor: Spac
     assert read(extractor, asked) == ({"lives_in Bruges"}, {"lives_in Ghent"})
 
 
+@pytest.mark.parametrize("reply", [[], [("Tom", "Nice place!")]], ids=["next turn", "after a reply"])
+@pytest.mark.parametrize(
+    ("said", "text", "fact"),
+    [
+        ("I moved to Ghent in April 2025.", "That's wrong, I moved to Ghent in May 2025.", "lives_in Ghent"),
+        ("I've worked at Siemens since 2019.", "Sorry, I've worked at Siemens since March 2018.", "works_at Siemens"),
+    ],
+)
+def test_another_beginning_of_a_fact_replaces_the_one_before(
+    extractor: SpacyExtractor, said: str, text: str, fact: str, reply: list[tuple[str, str]]
+) -> None:
+    assert read(extractor, request(text, said, *reply)) == ({fact}, {fact})
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        ("I moved to Ghent in April 2025.", "Actually, I moved to Ghent in April 2025."),
+        ("I moved to Ghent in April 2019.", "Actually, I moved back to Ghent in May 2025."),
+        ("I moved to Ghent in April 2025.", "Actually, I live in Ghent."),
+        ("I moved to Ghent in April 2025.", "Oh, I moved to Ghent in May 2025."),
+        ("I visited Ghent in April 2025.", "Actually, I visited Ghent in May 2025."),
+    ],
+)
+def test_what_may_hold_beside_it_retracts_no_beginning(extractor: SpacyExtractor, said: str, text: str) -> None:
+    assert read(extractor, request(text, said))[1] == set()
+
+
 @pytest.mark.parametrize("text", ["Sorry, I meant Bruges.", "Actually, I live in Bruges."])
 def test_what_was_said_long_ago_is_not_corrected(extractor: SpacyExtractor, text: str) -> None:
     assert read(extractor, request(text, "I live in Ghent.", later=timedelta(days=2)))[1] == set()
