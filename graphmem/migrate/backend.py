@@ -292,8 +292,15 @@ class DualWriteBackend:
 
     def record_retrievals(self, scopes: Sequence[Scope], edge_ids: Sequence[str], at: datetime) -> None:
         """Count retrievals."""
-        rows = ChangedRows(frozenset(("edge", edge_id) for edge_id in edge_ids))
-        self._write(scopes, lambda store: store.record_retrievals(scopes, edge_ids, at), lambda _: rows)
+
+        def changed(_: None) -> ChangedRows:
+            # the ends that were counted; a fact may have others when the change is transferred
+            ends = {
+                end for edge in self.get_edges(scopes, edge_ids).values() for end in (edge.source_id, edge.target_id)
+            }
+            return ChangedRows(frozenset((*(("edge", i) for i in edge_ids), *(("entity", i) for i in ends))))
+
+        self._write(scopes, lambda store: store.record_retrievals(scopes, edge_ids, at), changed)
 
     def decay_retrievals(self, scope: Scope, **options: Any) -> tuple[int, str]:
         """Decay the retrieval counts of a page of facts."""

@@ -172,6 +172,13 @@ def test_a_copy_repairs_each_kind_of_change(here: World, name: str) -> None:
     assert here.is_equal()
 
 
+def test_the_ends_that_a_fact_had_when_it_was_retrieved_are_counted_in_the_secondary(here: World) -> None:
+    here.process.record_retrievals([home()], [edge_id(1)], day(9))
+    put_graph(here.process, edge(1, 1, 3))
+    here.work()
+    assert here.is_equal()
+
+
 def test_the_secondary_gets_nothing_of_a_nested_transaction_that_was_undone(here: World) -> None:
     store = here.process
 
