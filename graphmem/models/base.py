@@ -164,12 +164,11 @@ def _explain(model: type[BaseModel], error: ValidationError) -> str:
     for problem in error.errors(include_url=False, include_context=False):
         where = ".".join(str(part) for part in problem["loc"]) or "value"
         if problem["type"] == "extra_forbidden" and len(problem["loc"]) == 1:
-            lines.append(f"{model.__name__}.{where:.60}: no such field, the fields are {', '.join(model.model_fields)}")
-            continue
+            problem["msg"] = f"no such field, the fields are {', '.join(model.model_fields)}"
         shown = repr(problem.get("input"))
         if len(shown) > 120:
             shown = f"{shown[:117]}…"
-        lines.append(f"{model.__name__}.{where}: {problem['msg'].removeprefix('Value error, ')} (got {shown})")
+        lines.append(f"{model.__name__}.{where:.120}: {problem['msg'].removeprefix('Value error, ')} (got {shown})")
     return "; ".join(lines)
 
 
