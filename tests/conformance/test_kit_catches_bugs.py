@@ -13,7 +13,6 @@ import pytest
 import graphmem.testing
 from graphmem.testing import GraphBackendTests, StoreTests
 
-WRITE_A_BACKEND = Path(__file__).parents[2] / "docs/how-to/write-a-backend.md"
 pytest_plugins = ["pytester"]
 
 BROKEN = {
@@ -300,15 +299,6 @@ def test_a_failing_comparison_of_random_operations_shows_both_sides(pytester: py
 def test_every_broken_store_is_tried() -> None:
     source = "".join(path.read_text("utf-8") for path in BROKEN.values())
     assert re.findall(r"^class (\w+)\(Sound\)", source, flags=re.MULTILINE) == STORES
-
-
-def test_the_documentation_names_every_part_and_counts_the_broken_stores() -> None:
-    page = WRITE_A_BACKEND.read_text("utf-8")
-    table = re.findall(r"^\| (`\w+Tests`.*?) \|", page, flags=re.MULTILINE)
-    named = [name for cell in table for name in re.findall(r"`(\w+)`", cell)]
-    parts = {part.__name__ for part in GraphBackendTests.__mro__ if issubclass(part, StoreTests)}
-    assert sorted(named) == sorted(parts - {"GraphBackendTests", "StoreTests"})
-    assert re.findall(r"on (\d+) stores with one bug", page) == [str(len(STORES))]
 
 
 def test_no_test_of_the_kit_hides_another_of_the_same_name() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import graphmem
 from graphmem import errors
 from graphmem.adapters.cli.app import app
 from graphmem.settings import Settings
+from graphmem.testing import GraphBackendTests, StoreTests
 
 DOCS = Path(__file__).parents[2] / "docs"
 REFERENCE = runpy.run_path(str(DOCS / "reference.py"))
@@ -61,3 +63,14 @@ def test_the_picture_shows_imports_and_leaves_out_those_that_follow() -> None:
     assert layers["arrows"](graph) == [("a", "b"), ("b", "c"), ("d", "e"), ("e", "c"), ("e", "d")]
     assert layers["rows"](graph) == [["c"], ["b", "d", "e"], ["a"]]
     assert {"graphmem.models", "graphmem_sqlite"} <= layers["graph"]().keys()
+
+
+def test_the_page_on_backends_names_every_part_of_the_kit_and_counts_the_broken_stores() -> None:
+    page = (DOCS / "how-to/write-a-backend.md").read_text("utf-8")
+    table = re.findall(r"^\| (`\w+Tests`.*?) \|", page, flags=re.MULTILINE)
+    named = [name for cell in table for name in re.findall(r"`(\w+)`", cell)]
+    parts = {part.__name__ for part in GraphBackendTests.__mro__ if issubclass(part, StoreTests)}
+    assert sorted(named) == sorted(parts - {"GraphBackendTests", "StoreTests"})
+    broken = "".join(path.read_text("utf-8") for path in (DOCS.parent / "tests/conformance").glob("broken_*.py"))
+    count = len(re.findall(r"^class \w+\(Sound\)", broken, flags=re.MULTILINE))
+    assert re.findall(r"on (\d+) stores with one bug", page) == [str(count)]
