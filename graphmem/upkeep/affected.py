@@ -102,7 +102,9 @@ class Affected:
 def find_affected(request: ErasureRequest) -> Affected:
     """Return the rows that an erasure affects."""
     turns = _turns_around(request)
-    borrowed = _find_borrowed(request, turns)
+    left = sorted(turns.keys() - request.episodes.keys())
+    told = list(request.backend.all_mentions([request.scope], episode_ids=left)) if left else []
+    borrowed = _find_borrowed(request, turns, told)
     facts = _find_facts(request, borrowed)
     entities = _find_entities(request, facts, borrowed)
     facts = _with_links(request, facts, entities)
@@ -111,7 +113,7 @@ def find_affected(request: ErasureRequest) -> Affected:
     renamed = _find_renamed(entities, aliases)
     names = entities.names | merges.names | {alias.alias for alias in aliases}
     longer = frozenset[str]() if request.subject is None else request.subject.longer
-    taken = _find_taken(request, turns) - facts.gone.keys() - entities.gone.keys()
+    taken = _find_taken(request, turns, told) - facts.gone.keys() - entities.gone.keys()
     return Affected(facts, entities, merges, aliases, taken, renamed, names, NameFinder(names, longer))
 
 
@@ -121,10 +123,11 @@ _CONTEXT = 50  # turns; extractors are shown fewer (setting context_turns)
 _LAST = "~"  # sorts after every id
 
 
-def _find_borrowed(request: ErasureRequest, turns: Mapping[str, Episode]) -> Sequence[Mention]:
+def _find_borrowed(
+    request: ErasureRequest, turns: Mapping[str, Episode], mentions: Sequence[Mention]
+) -> Sequence[Mention]:
     """Return the mentions in remaining turns whose names stand in forgotten turns before them, and in no other."""
     texts = {i: "\n".join(texts_of(turns[i])) for i in sorted(turns)}
-    left = [i for i in texts if i not in request.episodes]
 
     @cache
     def first_with(name: str, session: str | None, *, forgotten: bool) -> str:
@@ -139,10 +142,10 @@ def _find_borrowed(request: ErasureRequest, turns: Mapping[str, Episode]) -> Seq
         at, asked = mention.episode_id, (mention.surface, turns[mention.episode_id].session_id)
         return first_with(*asked, forgotten=True) <= at < first_with(*asked, forgotten=False)
 
-    return list(filter(is_borrowed, request.backend.all_mentions([request.scope], episode_ids=left) if left else ()))
+    return list(filter(is_borrowed, mentions))
 
 
-def _find_taken(request: ErasureRequest, turns: Mapping[str, Episode]) -> set[str]:
+def _find_taken(request: ErasureRequest, turns: Mapping[str, Episode], mentions: Sequence[Mention]) -> set[str]:
     """Return the ids of facts and entities with words, except names, that only forgotten turns before theirs have."""
     backend, scope = request.backend, request.scope
     left = sorted(turns.keys() - request.episodes.keys())
@@ -154,7 +157,6 @@ def _find_taken(request: ErasureRequest, turns: Mapping[str, Episode]) -> set[st
         first = first_forgotten if i in request.episodes else first_left
         for word in stems("\n".join(texts_of(turns[i]))):
             first.setdefault((turns[i].session_id, word), i)
-    mentions = backend.all_mentions([scope], episode_ids=left)
     entities = backend.get_entities([scope], sorted({mention.entity_id for mention in mentions}))
     facts = backend.get_edges([scope], backend.find_edges_of_episodes(scope, left)).values()
     texts = [(edge.id, edge.episode_ids[0], f"{edge.relation.replace('_', ' ')} {edge.fact}") for edge in facts]
