@@ -52,7 +52,7 @@ _ALL_IDLE_READERS = 64  # in all stores of the process: each holds two files ope
 _RETRYABLE = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL}  # in use, or no room for a second copy
 _DAMAGED = "SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_FORMAT"
 _UNIQUE_VIOLATIONS = "SQLITE_CONSTRAINT_UNIQUE", "SQLITE_CONSTRAINT_PRIMARYKEY", "SQLITE_CONSTRAINT_ROWID"
-_POLL = 0.001  # seconds between attempts to begin a write transaction while another process writes
+_POLL = 0.001  # seconds between attempts while another connection writes
 MIGRATION_MARKER = "SELECT id || ' ' || state FROM move WHERE one = 1"
 
 
@@ -143,7 +143,7 @@ class Database:
                 create_private(file.path)
             with translated(self.name):
                 self._writer = self._first_connection()
-                self._writer.execute("PRAGMA busy_timeout = 0")  # the writer waits in `_begin`
+                self._writer.execute("PRAGMA busy_timeout = 0")  # see `_execute_when_free`
             if self._key is None:
                 self._key = self._held()
             if not self._mode.startswith("ro"):
@@ -192,7 +192,7 @@ class Database:
         connection = self._connect()
         try:
             set_application_id(connection, self.name)
-            self._use_write_ahead_log(connection)
+            self._execute_when_free(connection, "PRAGMA journal_mode = WAL")
             require_known_schema(connection, self.name, writable=True)
             migrate(connection)
         except BaseException:
@@ -230,19 +230,6 @@ class Database:
             connection.close()
             raise
         return connection
-
-    def _use_write_ahead_log(self, connection: sqlite3.Connection) -> None:
-        # SQLite's busy timeout doesn't cover two connections that switch the mode of a new file concurrently
-        deadline = time.monotonic() + self._timeout
-        while True:
-            try:
-                connection.execute("PRAGMA journal_mode = WAL")
-            except sqlite3.OperationalError as error:
-                if error.sqlite_errorname != "SQLITE_BUSY" or time.monotonic() > deadline:
-                    raise
-                time.sleep(0.01)
-            else:
-                return
 
     @contextmanager
     def reading(self) -> Generator[sqlite3.Connection, None, None]:
@@ -347,7 +334,7 @@ class Database:
     def _bracket(self, begin: str, commit: str, undo: tuple[str, ...]) -> Generator[None, None, None]:
         connection = self._writer
         with translated(self.name):
-            self._begin(begin)
+            self._execute_when_free(connection, begin)
         try:
             yield
             self._require_transaction()
@@ -362,15 +349,16 @@ class Database:
                         connection.execute(statement)
             raise
 
-    def _begin(self, statement: str) -> None:
-        """Begin a transaction as soon as no other process writes.
+    def _execute_when_free(self, connection: sqlite3.Connection, statement: str) -> None:
+        """Begin a transaction, or switch the mode, as soon as no other connection prevents it.
 
-        SQLite's own wait sleeps for up to 100 ms at a time, longer than most transactions last.
+        SQLite's own wait sleeps for up to 100 ms at a time, longer than most transactions last, and doesn't cover two
+        connections that switch the mode of a new file concurrently.
         """
         deadline = time.monotonic() + self._timeout
         while True:
             try:
-                self._writer.execute(statement)
+                connection.execute(statement)
             except sqlite3.OperationalError as error:
                 if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                     raise
