@@ -240,7 +240,11 @@ def _require_ours(path: Path, head: bytes) -> None:
     if not head.startswith(_MAGIC):
         raise NotADatabase(f"{path}: is not an SQLite database; {_REMEDY}")
     if int.from_bytes(head[68:72], "big") != APPLICATION_ID:
-        raise NotADatabase(f"{path}: is an SQLite database of another program; {_REMEDY}")
+        raise _of_another_program(path)
+
+
+def _of_another_program(place: object) -> NotADatabase:
+    return NotADatabase(f"{place}: is an SQLite database of another program; {_REMEDY}")
 
 
 def _require_whole(path: Path, descriptor: int) -> None:
@@ -370,7 +374,7 @@ def set_application_id(connection: sqlite3.Connection, place: str) -> None:
     try:
         if connection.execute(_APPLICATION_ID).fetchone()[0] != APPLICATION_ID:
             if connection.execute(_TABLES).fetchone()[0]:
-                raise NotADatabase(f"{place}: is an SQLite database of another program; {_REMEDY}")
+                raise _of_another_program(place)
             connection.execute(_SET_APPLICATION_ID)
         connection.execute("COMMIT")
     except BaseException:
