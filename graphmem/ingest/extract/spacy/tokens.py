@@ -32,18 +32,16 @@ def parsed(pipeline: Language, text: str) -> Doc:
 def tokens(pipeline: Language, text: str) -> Doc:
     """Return the tokens of a text: "brother-in-law" as one, like "brother", and names of relatives as a known one."""
     doc = pipeline.make_doc(text)
+    found = [(m.span(), m["kin"].lower()) for m in _COMPOUND.finditer(text) if m[0].lower() in words.KIN]
+    found += [(m.span(), "old") for m in _HYPHENATED.finditer(text) if m["kin"] in words.KIN]
     merged: set[int] = set()
     with doc.retokenize() as retokenizer:
-        for match in _COMPOUND.finditer(text):
-            span = doc.char_span(*match.span())
-            if span is not None and len(span) > 1 and match[0].lower() in words.KIN:
-                merged.update(range(span.start, span.end))
-                retokenizer.merge(span, attrs={"NORM": match["kin"].lower()})
-        for match in _HYPHENATED.finditer(text):
-            span = doc.char_span(*match.span())
-            free = span is not None and merged.isdisjoint(range(span.start, span.end))
-            if span is not None and free and len(span) > 1 and match["kin"] in words.KIN:
-                retokenizer.merge(span, attrs={"NORM": "old"})
+        for place, norm in found:
+            span = doc.char_span(*place)
+            if span is None or len(span) < 2 or not merged.isdisjoint(range(span.start, span.end)):
+                continue
+            merged.update(range(span.start, span.end))
+            retokenizer.merge(span, attrs={"NORM": norm})
     names = {name.text for _, name in relatives_names(doc)}
     for token in doc if names else ():
         if token.text in names:
