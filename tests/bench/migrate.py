@@ -1,11 +1,13 @@
 """Latency of callers before, during and after a migration. See docs/how-to/migrate.md.
 
-    python tests/bench/migrate.py SOURCE TARGET [--seconds 20] [--turns 1500] [--rehearse] [--control] [--json]
+    python tests/bench/migrate.py SOURCE TARGET [--seconds 20] [--turns 1500] [--warm 60] [--rehearse]
+        [--control] [--json]
 
-Two processes write 50 turns and read 20 times a second together. SOURCE is copied to TARGET, and both are written; then
-the migration is canceled and SOURCE is used alone, which shows how much of the times is due to the memory's growth.
-After that it moves to TARGET, back and there again. In the end every acknowledged turn has to be in the target once,
-and 200 recalls and searches have to be equal. Passwords of a server are taken from its URL for SOURCE, and from
+Two processes write 50 turns and read 20 times a second together. They are measured after `--warm` seconds, when the
+background jobs of a process that was just started have begun too. SOURCE is copied to TARGET, and both are written;
+then the migration is canceled and SOURCE is used alone, which shows how much of the times is due to the memory's
+growth. After that it moves to TARGET, back and there again. In the end every acknowledged turn has to be in the target
+once, and 200 recalls and searches have to be equal. Passwords of a server are taken from its URL for SOURCE, and from
 NEO4J_PASSWORD otherwise.
 
 With `--rehearse`, a small memory is moved to TARGET first, and removed, so that a server that was just started has
@@ -129,6 +131,7 @@ def main() -> None:
     parser.add_argument("target")
     parser.add_argument("--seconds", type=float, default=20.0, help="seconds before and after each command")
     parser.add_argument("--turns", type=int, default=1500, help="turns stored before")
+    parser.add_argument("--warm", type=float, default=60.0, help="seconds of the same load before the first figures")
     parser.add_argument("--rehearse", action="store_true", help="move a small memory to the target before")
     parser.add_argument("--control", action="store_true", help="write to the target by other processes instead")
     parser.add_argument("--json", action="store_true")
@@ -154,6 +157,8 @@ def main() -> None:
         print(f"{name}: {phases[name][1] - start:.1f} s", file=sys.stderr)
 
     ready.wait()
+    with phase("warm up"):
+        time.sleep(given.warm)
     with phase("before"):
         time.sleep(given.seconds)
     if given.control:
