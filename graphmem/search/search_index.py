@@ -33,6 +33,7 @@ from graphmem.text.normalize import terms
 
 _PAGE = 1000
 _BATCH = 64
+_BATCH_IN_TIME = 16  # rows of a batch if the time is limited: 16 turns of 2 kB take about a second
 _ATTEMPTS = 3  # to index a batch that erasures intervene in
 _KINDS: tuple[IndexKind, ...] = ("episode", "fact")  # in this order
 _MAX_LATENESS = 600.0  # seconds after which no process commits a row with an earlier id
@@ -96,7 +97,7 @@ class SearchIndex:
         self._looked_at = 0.0  # wall clock time of the last scan for unindexed rows
         self._generations: dict[Scope, int] = {}
         self._lock = threading.Lock()
-        self._indexing = threading.Lock()
+        self._indexing: dict[Scope, threading.Lock] = {}
 
     # Writing ----------------------------------------------------------------------------------------
 
@@ -119,11 +120,13 @@ class SearchIndex:
         """
         self._require_model(scope)
         deadline = None if seconds is None else time.monotonic() + seconds
-        left = limit
+        left, batch = limit, _BATCH if deadline is None else _BATCH_IN_TIME
         for kind in _KINDS:
             complete = False
             while not complete:
-                done, complete = self._index_batch(scope, kind, min(_BATCH, left or _BATCH))
+                done, complete = self._index_batch(scope, kind, min(batch, left or batch), deadline)
+                if not done and not complete:
+                    return False
                 left = None if left is None else left - done
                 if done and (left == 0 or (deadline is not None and time.monotonic() >= deadline)):
                     return False
@@ -170,11 +173,17 @@ class SearchIndex:
             self._looked_at = now
             return now
 
-    def _index_batch(self, scope: Scope, kind: IndexKind, limit: int) -> tuple[int, bool]:
-        """Index a batch of unindexed rows; return their number, and whether none are left."""
-        if self._indexing.locked() and not self._waiting(scope, kind, 1, self._now()):
+    def _index_batch(self, scope: Scope, kind: IndexKind, limit: int, deadline: float | None) -> tuple[int, bool]:
+        """Index a batch of unindexed rows; return their number, and whether none are left.
+
+        Another thread that indexes the scope is waited for until the deadline; (0, False) if it takes longer.
+        """
+        turn = self._indexing.setdefault(scope, threading.Lock())  # two threads don't index the same batch
+        if turn.locked() and not self._waiting(scope, kind, 1, self._now()):
             return 0, True  # no need to wait for another thread
-        with self._indexing:  # two threads don't index the same batch
+        if not turn.acquire(timeout=-1 if deadline is None else max(0.0, deadline - time.monotonic())):
+            return 0, False
+        try:
             for _ in range(_ATTEMPTS):
                 now = self._now()
                 waiting = self._waiting(scope, kind, limit, now)
@@ -186,6 +195,8 @@ class SearchIndex:
                     if complete:
                         self._settle(scope, kind, now)
                     return len(waiting), complete
+        finally:
+            turn.release()
         return limit, False  # none of them, as erasures intervened; the caller goes on if there is time
 
     def _require_model(self, scope: Scope) -> None:
@@ -337,7 +348,7 @@ class SearchIndex:
         for kind in _KINDS:
             complete = False
             while not complete:
-                indexed, complete = self._index_batch(scope, kind, _BATCH)
+                indexed, complete = self._index_batch(scope, kind, _BATCH, None)
                 if not indexed:
                     break
                 done += indexed

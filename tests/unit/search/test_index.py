@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+import threading
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
@@ -224,3 +226,38 @@ def test_a_message_is_encoded_with_the_one_before_it_whatever_else_is_indexed(st
     index.reset_cursor(HOME)
     assert index.index_waiting(HOME)
     assert encoder.pairs == {turn.id: before[turn.id] for turn in again}
+
+
+class WaitingEncoder(PairsEncoder):
+    """Encoder that waits in one scope until it may go on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.may_go_on = threading.Event(), threading.Event()
+
+    def episodes(
+        self, episodes: Sequence[tuple[Episode, Episode | None]], listed: Any = MappingProxyType({})
+    ) -> list[IndexEntry]:
+        if episodes[0][0].scope == HOME:
+            self.begun.set()
+            assert self.may_go_on.wait(10.0)
+        return super().episodes(episodes, listed)
+
+
+def test_a_search_waits_for_another_thread_that_indexes_its_scope_only_for_its_time(
+    store: GraphBackend, clock: Clock
+) -> None:
+    put(store, clock, 0.0, HOME)
+    put(store, clock, 0.0, ELSEWHERE)
+    encoder = WaitingEncoder()
+    index = SearchIndex(store, encoder)
+    with ThreadPoolExecutor() as pool:
+        whole = pool.submit(index.index_waiting, HOME)
+        try:
+            assert encoder.begun.wait(10.0)
+            assert index.index_waiting(ELSEWHERE, seconds=5.0)
+            assert not index.index_waiting(HOME, seconds=0.05)
+        finally:
+            encoder.may_go_on.set()
+        assert whole.result(10.0)
+    assert index.index_waiting(HOME, seconds=0.0)
