@@ -119,7 +119,7 @@ class GrowingArray(Generic[S]):
     """
 
     def __init__(self, dtype: DTypeLike, width: int | None = None) -> None:
-        self._rows: NDArray[Any] = np.empty((16,) if width is None else (16, width), dtype)
+        self._rows: NDArray[Any] = np.empty((0,) if width is None else (0, width), dtype)
         self._size = 0
 
     def __len__(self) -> int:

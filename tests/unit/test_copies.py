@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Iterator
 from typing import Any
 
@@ -95,6 +96,24 @@ def test_the_setting_limits_the_size_of_copies(monkeypatch: pytest.MonkeyPatch, 
         for user in [*users, *users]:
             assert user.search("word7")
         assert read == [user.scope for user in users] * times
+
+
+def test_the_size_of_a_small_copy_includes_its_objects(store: GraphBackend) -> None:
+    index = SearchIndex(store, EpisodeEncoder(None, PlainPhrases()))
+    users = [Scope(f"user {n}") for n in range(60)]
+    for n, user in enumerate(users):
+        store.add_episodes(user, [episode(n, user, text="We met in Porto.")])
+        index.index_waiting(user)
+    sizes: list[int] = []
+    tracemalloc.start()
+    try:
+        for user in users:
+            with index.copy([user]) as copy:
+                sizes.append(copy.corpus.nbytes)
+        used = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert 0.5 * used < sum(sizes) < 2 * used
 
 
 def test_vectors_of_entities_are_kept_up_to_the_same_size(store: GraphBackend) -> None:
