@@ -181,7 +181,8 @@ class SearchIndex:
         turn = self._indexing.setdefault(scope, threading.Lock())  # two threads don't index the same batch
         if turn.locked() and not self._waiting(scope, kind, 1, self._now()):
             return 0, True  # no need to wait for another thread
-        if not turn.acquire(timeout=-1 if deadline is None else max(0.0, deadline - time.monotonic())):
+        left = threading.TIMEOUT_MAX if deadline is None else max(0.0, deadline - time.monotonic())
+        if not turn.acquire(timeout=min(left, threading.TIMEOUT_MAX)):
             return 0, False
         try:
             for _ in range(_ATTEMPTS):

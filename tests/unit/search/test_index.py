@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import threading
 import time
@@ -260,4 +261,4 @@ def test_a_search_waits_for_another_thread_that_indexes_its_scope_only_for_its_t
         finally:
             encoder.may_go_on.set()
         assert whole.result(10.0)
-    assert index.index_waiting(HOME, seconds=0.0)
+    assert index.index_waiting(HOME, seconds=math.inf)
