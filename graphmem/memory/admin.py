@@ -16,8 +16,8 @@ from graphmem.inputs import to_as_of, to_limit, to_scopes
 from graphmem.memory.base import ScopedMemory, Scopes, Time, in_thread
 from graphmem.models import AsOf, CommunityAlgorithm, EntityQuery, EpisodeQuery, Merge, MergeQuery, RecallQuery, Scope
 from graphmem.protocols import Explorer
+from graphmem.recall.facts import count_entities
 from graphmem.recall.options import RecallOptions
-from graphmem.recall.recall import count_entities
 from graphmem.results import Check, EntityCounts, LoadReport, QueueError, Trace
 from graphmem.search.evaluation import KS, Evaluation, QuestionLike, evaluate
 from graphmem.search.fact_evaluation import FactEvaluation, KeyLine, compare_facts, read_key

@@ -28,7 +28,7 @@ from graphmem.models import (
 )
 from graphmem.ontology import Ontology
 from graphmem.protocols import GraphBackend
-from graphmem.recall.recall import diff, history, live_facts, to_facts
+from graphmem.recall.facts import diff, history, live_facts, to_facts
 from graphmem.recall.seeds import find_named
 from graphmem.results import Diff, Fact, Trace
 from graphmem.settings import Settings

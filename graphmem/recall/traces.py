@@ -23,7 +23,7 @@ from graphmem.models import (
     utc_now,
 )
 from graphmem.protocols import GraphBackend
-from graphmem.recall.recall import to_facts
+from graphmem.recall.facts import to_facts
 from graphmem.recall.scoring import Floats, Positions, Walk
 from graphmem.results import RecallResult, Trace, TraceEpisode, TraceFact, TraceSeed
 

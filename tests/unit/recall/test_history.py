@@ -9,7 +9,7 @@ import pytest
 
 from graphmem.models import AsOf, Changes, Edge, EdgeExpiry, Entity, Scope, utc_now
 from graphmem.protocols import GraphBackend
-from graphmem.recall.recall import diff, history
+from graphmem.recall.facts import diff, history
 from graphmem.registry import open_backend
 
 SCOPE = Scope("tests")
