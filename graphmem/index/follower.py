@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -61,6 +61,29 @@ class UnindexedScan:
         return found < limit and (scope, kind) not in self._reached
 
 
+class ScopeLocks:
+    """A lock for each scope."""
+
+    def __init__(self) -> None:
+        self._locks: dict[Scope, threading.Lock] = {}
+
+    def is_held(self, scope: Scope) -> bool:
+        """Return whether a thread holds the lock of a scope."""
+        return scope in self._locks and self._locks[scope].locked()
+
+    @contextmanager
+    def held(self, scope: Scope, deadline: float | None = None) -> Generator[bool]:
+        """Hold the lock of a scope; False if another thread holds it until the deadline, by `time.monotonic`."""
+        lock = self._locks.setdefault(scope, threading.Lock())
+        left = threading.TIMEOUT_MAX if deadline is None else max(0.0, deadline - time.monotonic())
+        acquired = lock.acquire(timeout=min(left, threading.TIMEOUT_MAX))
+        try:
+            yield acquired
+        finally:
+            if acquired:
+                lock.release()
+
+
 class VectorFollower:
     """Copies the index entries of a store to a vector index.
 
@@ -84,7 +107,7 @@ class VectorFollower:
         self._backend = backend
         self._dimension = dimension
         self._known: dict[Scope, VectorState] = {}
-        self._locks: defaultdict[Scope, threading.Lock] = defaultdict(threading.Lock)
+        self._locks = ScopeLocks()
 
     def sync(
         self, scope: Scope, *, seconds: float | None = None, on_progress: Callable[[int], None] | None = None
@@ -109,7 +132,9 @@ class VectorFollower:
         """
         deadline = None if seconds is None else time.monotonic() + seconds
         done = 0
-        with self._locks[scope]:
+        with self._locks.held(scope, deadline) as acquired:
+            if not acquired:
+                return False
             state = self._begin(scope)
             while state is not None:
                 page = self._backend.read_index(scope, after=state.position, limit=_PAGE)
@@ -130,7 +155,7 @@ class VectorFollower:
         An index of another dimension is reset for all scopes, since its vectors can't be compared with the current
         model's.
         """
-        with self._locks[scope]:
+        with self._locks.held(scope):
             self._known.pop(scope, None)
             self.index.clear(scope)
             try:
@@ -148,7 +173,7 @@ class VectorFollower:
         IndexUnavailable
             If the index can't be reached; the next successful `sync` refills the scope.
         """
-        with self._locks[scope]:
+        with self._locks.held(scope):
             if keys is None:
                 self._known.pop(scope, None)
                 self.index.clear(scope)

@@ -13,7 +13,7 @@ from itertools import pairwise
 from graphmem.errors import EmbeddingFailed, IndexMismatch, InvalidInput
 from graphmem.index.copies import MEMORY, Copies, detail_of, dimension_of, halves, unpacked, unpacked_pieces
 from graphmem.index.encoder import EpisodeEncoder, StatedFact
-from graphmem.index.follower import UnindexedScan, VectorFollower
+from graphmem.index.follower import ScopeLocks, UnindexedScan, VectorFollower
 from graphmem.models import (
     Changes,
     Episode,
@@ -97,7 +97,7 @@ class SearchIndex:
         self._looked_at = 0.0  # wall clock time of the last scan for unindexed rows
         self._generations: dict[Scope, int] = {}
         self._lock = threading.Lock()
-        self._indexing: dict[Scope, threading.Lock] = {}
+        self._indexing = ScopeLocks()
 
     # Writing ----------------------------------------------------------------------------------------
 
@@ -178,13 +178,11 @@ class SearchIndex:
 
         Another thread that indexes the scope is waited for until the deadline; (0, False) if it takes longer.
         """
-        turn = self._indexing.setdefault(scope, threading.Lock())  # two threads don't index the same batch
-        if turn.locked() and not self._waiting(scope, kind, 1, self._now()):
+        if self._indexing.is_held(scope) and not self._waiting(scope, kind, 1, self._now()):
             return 0, True  # no need to wait for another thread
-        left = threading.TIMEOUT_MAX if deadline is None else max(0.0, deadline - time.monotonic())
-        if not turn.acquire(timeout=min(left, threading.TIMEOUT_MAX)):
-            return 0, False
-        try:
+        with self._indexing.held(scope, deadline) as acquired:  # two threads don't index the same batch
+            if not acquired:
+                return 0, False
             for _ in range(_ATTEMPTS):
                 now = self._now()
                 waiting = self._waiting(scope, kind, limit, now)
@@ -196,8 +194,6 @@ class SearchIndex:
                     if complete:
                         self._settle(scope, kind, now)
                     return len(waiting), complete
-        finally:
-            turn.release()
         return limit, False  # none of them, as erasures intervened; the caller goes on if there is time
 
     def _require_model(self, scope: Scope) -> None:

@@ -9,13 +9,14 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import MappingProxyType, SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import uuid_utils
 
 from graphmem.errors import BackendUnavailable
 from graphmem.index.encoder import EpisodeEncoder
+from graphmem.index.follower import VectorFollower
 from graphmem.models import (
     Changes,
     Episode,
@@ -29,7 +30,7 @@ from graphmem.models import (
     Scope,
     first_id_at,
 )
-from graphmem.protocols import GraphBackend
+from graphmem.protocols import GraphBackend, VectorIndex
 from graphmem.registry import open_backend
 from graphmem.search import search_index as module
 from graphmem.search.search_index import SearchIndex
@@ -262,3 +263,21 @@ def test_a_search_waits_for_another_thread_that_indexes_its_scope_only_for_its_t
             encoder.may_go_on.set()
         assert whole.result(10.0)
     assert index.index_waiting(HOME, seconds=math.inf)
+
+
+def test_a_search_waits_for_another_thread_that_fills_the_vector_index_only_for_its_time(store: GraphBackend) -> None:
+    begun, may_go_on = threading.Event(), threading.Event()
+
+    def state(_: Scope) -> None:
+        begun.set()
+        assert may_go_on.wait(10.0)
+
+    follower = VectorFollower(store, cast("VectorIndex", SimpleNamespace(state=state, clear=print)), lambda: 4)
+    with ThreadPoolExecutor() as pool:
+        whole = pool.submit(follower.sync, HOME)
+        try:
+            assert begun.wait(10.0)
+            assert not follower.sync(HOME, seconds=0.05)
+        finally:
+            may_go_on.set()
+        assert whole.result(10.0)
