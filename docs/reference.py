@@ -16,7 +16,7 @@ from pydantic_core import PydanticUndefined
 from graphmem.adapters.cli.app import app
 from graphmem.adapters.cli.session import shared_options
 from graphmem.models import EdgeType
-from graphmem.ontology import DEFAULT_ONTOLOGY, ENTITY_TYPES, FLOW_WEIGHT, MULTI_VALUED
+from graphmem.ontology import DEFAULT_ONTOLOGY, ENTITY_TYPES, FLOW_WEIGHT
 from graphmem.settings import Settings
 from graphmem.telemetry import ATTRIBUTES, METRICS, SPANS
 
@@ -120,6 +120,11 @@ def _choices(annotation: object) -> list[str]:
     return [*words, *(word for one in inner if not isinstance(one, (str, type)) for word in _choices(one))]
 
 
+_MULTI_VALUED = (
+    "created uses implements part_of relates_to mentioned_in supersedes conflicts_with prefers decided similar_to"
+).split()
+
+
 def ontology_page() -> str:
     """Return the page of entity types, edge types and relations."""
     synonyms: dict[str, list[str]] = {}
@@ -142,7 +147,7 @@ def ontology_page() -> str:
     )
     lines.append("at a time. The default types are given to source and target if none are stated.\n")
     lines += ["| relation | values | default types | synonyms |", "|---|---|---|---|"]
-    for name in sorted({*DEFAULT_ONTOLOGY.single_valued, *MULTI_VALUED, *synonyms}):
+    for name in sorted({*DEFAULT_ONTOLOGY.single_valued, *_MULTI_VALUED, *synonyms}):
         ends = [end or "anything" for end in DEFAULT_ONTOLOGY.signature(name)]
         shown = "" if ends == ["anything", "anything"] else " → ".join(ends)
         values = "one" if DEFAULT_ONTOLOGY.is_single_valued(name) else "many"

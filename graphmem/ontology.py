@@ -48,22 +48,6 @@ SINGLE_VALUED = frozenset(
     "has_salary has_rent has_phone_number has_email".split()
 )
 
-MULTI_VALUED = frozenset(
-    {
-        "created",
-        "uses",
-        "implements",
-        "part_of",
-        "relates_to",
-        "mentioned_in",
-        "supersedes",
-        "conflicts_with",
-        "prefers",
-        "decided",
-        "similar_to",
-    }
-)
-
 SIMILAR_TO = "similar_to"
 """Relation of the edges written by note linking, which no episode states; their confidence is the cosine (A-MEM)."""
 
