@@ -112,14 +112,11 @@ class Route:
         Confidence of the classification, in [0, 1].
     reasons
         The markers found.
-    time_range
-        The time range of an episodic question.
     """
 
     kind: Kind
     confidence: float
     reasons: tuple[str, ...]
-    time_range: TimeRange | None = None
 
 
 def classify_subgraph(query: str) -> frozenset[EdgeType]:
@@ -204,13 +201,9 @@ def narrowed(query: str) -> str | None:
 
 def _episodic(query: str, now: datetime) -> Route | None:
     dates = dates_and_periods(query, now)
-    past, future = _PAST.search(query), _FUTURE.search(query)
-    reasons = tuple(date.text for date in dates) + tuple(m[0].lower() for m in (past, future) if m)
-    if not reasons:
-        return None
-    if dates:
-        return Route("episodic", 0.9, reasons, covered(query, dates, now))
-    return Route("episodic", 0.8, reasons, TimeRange(None, now) if past else TimeRange(now, None))
+    markers = (_PAST.search(query), _FUTURE.search(query))
+    reasons = tuple(date.text for date in dates) + tuple(m[0].lower() for m in markers if m)
+    return Route("episodic", 0.9 if dates else 0.8, reasons) if reasons else None
 
 
 def is_open(query: str, date: DateSpan) -> bool:
