@@ -34,7 +34,7 @@ from graphmem.models import (
 from graphmem.models.base import END_OF_TIME, START_OF_TIME
 from graphmem.ontology import InferenceRule, Ontology
 from graphmem.protocols import GraphBackend, without_expired
-from graphmem.text.normalize import canonical, fact_text
+from graphmem.text.normalize import canonical, plain_fact
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -344,7 +344,7 @@ def _names(backend: GraphBackend, scope: Scope, batch: Iterable[NewFact], known:
 
 
 def _sentence(edge: Edge, names: Mapping[str, str]) -> str:
-    return fact_text(f"{names[edge.source_id]} {edge.relation.replace('_', ' ')} {names[edge.target_id]}")
+    return plain_fact(names[edge.source_id], edge.relation, names[edge.target_id])
 
 
 def _examples(stored: Sequence[NewFact], names: Mapping[str, str], tally: Tally) -> list[str]:

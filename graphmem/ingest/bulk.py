@@ -28,7 +28,7 @@ from graphmem.ontology import Ontology
 from graphmem.process import gc_paused
 from graphmem.protocols import ExtractedEdge, GraphBackend, Redactor
 from graphmem.results import MAX_REJECTED, LoadReport, Rejected
-from graphmem.text.normalize import clean
+from graphmem.text.normalize import clean, plain_fact
 from graphmem.trust import SKIPPED
 
 # Shared transactions ------------------------------------------------------------------------------
@@ -473,7 +473,7 @@ def _triple_episode(
     return Episode(
         scope=scope,
         source="triple",
-        text=text_of_facts(t.fact or f"{t.subject} {t.relation} {t.object}" for t, _ in group),
+        text=text_of_facts(t.fact or plain_fact(t.subject, t.relation, t.object) for t, _ in group),
         occurred_at=occurred_at or utc_now(),
         processed_at=utc_now(),
         external_id=source,

@@ -13,7 +13,7 @@ from graphmem.llm.chat import ListQuestion
 from graphmem.llm.structured import array_of, object_of
 from graphmem.models import STATED_KINDS, Certainty, Edge, EdgeQuery, Episode, Scope
 from graphmem.protocols import GraphBackend
-from graphmem.text.normalize import stems
+from graphmem.text.normalize import plain_fact, relation_words, stems
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -218,8 +218,7 @@ def _told(statement: ExtractedFact, episode: Episode, ends: Mapping[str, Collect
 
 
 def _sentence(statement: ExtractedFact) -> str:
-    words = (statement.source.display, statement.relation.replace("_", " "), statement.target.display)
-    return statement.fact or " ".join(words)
+    return statement.fact or plain_fact(statement.source.display, statement.relation, statement.target.display)
 
 
 def _nearest(
@@ -234,7 +233,7 @@ def _nearest(
     sources, targets = set(ends[statement.source.canonical]), set(ends[statement.target.canonical])
 
     def shared(edge: _Earlier) -> int:
-        return len(wanted & stems(f"{edge.relation.replace('_', ' ')} {edge.fact}"))
+        return len(wanted & stems(f"{relation_words(edge.relation)} {edge.fact}"))
 
     def comparable(edge: _Earlier) -> bool:
         same = not sources.isdisjoint(edge.sources), not targets.isdisjoint(edge.targets)

@@ -47,7 +47,7 @@ from graphmem.ontology import SIMILAR_TO
 from graphmem.process import one_blas_thread
 from graphmem.protocols import GraphBackend
 from graphmem.text.names import is_same_spelling, may_be_same, numbers_differ, obstacle, short_forms, spellings
-from graphmem.text.normalize import fact_text, split_words
+from graphmem.text.normalize import plain_fact, split_words
 
 # Note linking -------------------------------------------------------------------------------------
 
@@ -539,7 +539,7 @@ def _edge(scope: Scope, one: Entity, other: Entity, score: float) -> Edge:
         source_id=one.id,
         target_id=other.id,
         relation=SIMILAR_TO,
-        fact=fact_text(f"{one.name} similar to {other.name}"),
+        fact=plain_fact(one.name, SIMILAR_TO, other.name),
         confidence=max(0.0, min(1.0, score)),
         valid_from=max(one.first_seen_at, other.first_seen_at),
         recorded_at=utc_now(),

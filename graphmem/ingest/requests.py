@@ -11,7 +11,7 @@ from math import log1p
 from graphmem.models import STATED_KINDS, Edge, EdgeQuery, Entity, EntityHit, Episode, EpisodeQuery, Scope
 from graphmem.ontology import Ontology
 from graphmem.protocols import ExtractionRequest, GraphBackend, Known, KnownFact, KnownName, without_expired
-from graphmem.text.normalize import canonical, query_phrases, query_words, split_words, stems
+from graphmem.text.normalize import canonical, query_phrases, query_words, relation_words, split_words, stems
 from graphmem.trust import USER, role_kind, speaker_of
 
 _SESSION_SAMPLE = 50  # turns of a session examined for its speakers
@@ -198,7 +198,7 @@ def _known_facts(
     told_before = (edge for edge in found if read.isdisjoint(edge.episode_ids[:1]))
     held = [edge for e in told_before if _holds(edge := e.without_ends(read), at, _EVENT_AGE_SHARED)]
     wanted = {word for request in requests for word in stems(request.episode.searchable_text)}
-    shared = {edge.id: wanted & stems(f"{edge.relation.replace('_', ' ')} {edge.fact}") for edge in held}
+    shared = {edge.id: wanted & stems(f"{relation_words(edge.relation)} {edge.fact}") for edge in held}
     occurrences = Counter(word for some in shared.values() for word in some)
     rarity = {word: log1p(len(held) / n) / log1p(len(held)) for word, n in occurrences.items()}
     position = {entity.id: place for place, entity in enumerate(entities)}

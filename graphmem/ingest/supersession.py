@@ -15,6 +15,7 @@ from datetime import datetime, time, timedelta
 from typing import Any, Literal, NamedTuple
 
 from graphmem.models import Certainty, Edge, EdgeEnd, EdgeKey, ended, is_retracted, may_end, new_id, retracted
+from graphmem.text.normalize import plain_fact
 
 DAY = timedelta(days=1)
 
@@ -262,7 +263,7 @@ def with_sources(edge: Edge, episode_ids: Iterable[str], name_of: Callable[[str]
     left = tuple(episode_ids)
     if not plain and left[:1] == edge.episode_ids[:1]:
         return edge.changed(episode_ids=left)
-    fact = f"{name_of(edge.source_id)} {edge.relation.replace('_', ' ')} {name_of(edge.target_id)}"
+    fact = plain_fact(name_of(edge.source_id), edge.relation, name_of(edge.target_id))
     return edge.changed(episode_ids=left, fact=fact, properties=edge.properties if edge.is_inferred else {})
 
 

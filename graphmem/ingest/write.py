@@ -13,7 +13,7 @@ from graphmem.inference.premises import write_facts
 from graphmem.ingest.corrections import EarlierExtraction
 from graphmem.ingest.entity_matching import NoteLinks, Outdated, Prepared, SimilarEntities
 from graphmem.ingest.fact_ledger import End, FactLedger, TellerAbout, entity_names, open_ledger, teller_of
-from graphmem.ingest.resolution import EntityMention, ExtractedFact, InterpretedEpisode, Resolver, clamped
+from graphmem.ingest.resolution import EntityMention, InterpretedEpisode, Resolver, clamped
 from graphmem.ingest.supersession import Teller
 from graphmem.models import (
     Changes,
@@ -32,7 +32,7 @@ from graphmem.models import (
 from graphmem.ontology import CONTACT_RELATIONS, Ontology
 from graphmem.protocols import ExtractedEdge, GraphBackend, Redactor
 from graphmem.telemetry import count, span
-from graphmem.text.normalize import canonical, fact_text
+from graphmem.text.normalize import canonical, fact_text, plain_fact
 from graphmem.trust import is_assistant, speaker_of
 
 _LAST_DAY = timedelta(days=1)
@@ -308,6 +308,7 @@ class Writer:
             if begin < seen_at:
                 resolver.known_since(source, begin)
                 resolver.known_since(target, begin)
+            sentence = statement.fact or plain_fact(source.name, statement.relation, target.name)
             edge = Edge.trusted(  # cleaned by `statement_of`
                 id=statement.edge_id,
                 scope=scope,
@@ -315,7 +316,7 @@ class Writer:
                 target_id=target.id,
                 relation=statement.relation,
                 edge_type=statement.edge_type,
-                fact=self._redacted(_sentence(statement, source, target), statement.source, statement.target),
+                fact=self._redacted(sentence, statement.source, statement.target),
                 confidence=clamped(stated.confidence),
                 valid_from=begin,
                 valid_to=ends,
@@ -469,11 +470,6 @@ class _End:
         if self.target_id is None:
             return ledger.end_slot(self.slot, self.end)
         return ledger.end(self.keys, self.end)
-
-
-def _sentence(statement: ExtractedFact, source: Entity, target: Entity) -> str:
-    # names and relations are cleaned, and together shorter than the limit on facts
-    return statement.fact or f"{source.name} {statement.relation.replace('_', ' ')} {target.name}"
 
 
 def _keys(source_id: str, relation: str, target_id: str) -> list[EdgeKey]:

@@ -15,7 +15,7 @@ from pydantic import Field, field_validator
 from graphmem.errors import InvalidInput
 from graphmem.models import STATED_KINDS, Edge, EdgeQuery, EntityQuery, Model, Scope, Text, is_retracted, utc_now
 from graphmem.protocols import GraphBackend
-from graphmem.text.normalize import canonical, stems
+from graphmem.text.normalize import canonical, relation_words, stems
 
 Verdict = Literal["right", "wrong_interval", "wrong_entity", "lost"]
 """right: stored between the right entities, with the right times. wrong_interval: with other times. wrong_entity: the
@@ -279,7 +279,7 @@ class _Stored:
         """Return the verdict on a fact of the key, and the stored fact that comes nearest."""
         subjects, objects = self._called(fact.subject), self._called(fact.object)
         about = [edge for edge in self.edges.values() if not is_retracted(edge) and self._is_sure(edge)]
-        if subjects & objects and _ALIASES & set(fact.relation.lower().replace("_", " ").split()):
+        if subjects & objects and _ALIASES & set(relation_words(fact.relation.lower()).split()):
             return "right", None  # the object is another name of the subject
         has_entity = bool(self._named(fact.subject))
         matching = [
@@ -291,7 +291,7 @@ class _Stored:
                 or (not has_entity and _covers(fact.subject, self._said(edge)))  # "the budget of Q4"
             )
         ]
-        matching.sort(key=lambda edge: -len(stems(fact.relation.replace("_", " ")) & _relation_words(edge)))
+        matching.sort(key=lambda edge: -len(stems(relation_words(fact.relation)) & _relation_words(edge)))
         for edge in matching:
             if _same_times(fact, edge) or _same_times(fact, self._with_adjoining(edge, about)):
                 return "right", edge
@@ -318,7 +318,7 @@ class _Stored:
         """Return whether an end of an edge is the object of a fact, or its sentence tells object and relation."""
         if {edge.source_id, edge.target_id} & objects:
             return True
-        relation = stems(fact.relation.replace("_", " "))
+        relation = stems(relation_words(fact.relation))
         related = not relation or _is_related(relation, _relation_words(edge)) or _covers(fact.object, self._ends(edge))
         return related and _covers(fact.object, self._said(edge))
 
@@ -394,7 +394,7 @@ def _covers(text: str, words: set[str]) -> bool:
 
 
 def _relation_words(edge: Edge) -> set[str]:
-    return stems(f"{edge.relation.replace('_', ' ')} {edge.fact}")
+    return stems(f"{relation_words(edge.relation)} {edge.fact}")
 
 
 def _is_related(relation: set[str], words: set[str]) -> bool:

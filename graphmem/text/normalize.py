@@ -118,6 +118,16 @@ def _relation_name(relation: str) -> str:
     return name
 
 
+def relation_words(relation: str) -> str:
+    """Return a stored relation as words: "works_at" becomes "works at"."""
+    return relation.replace("_", " ")
+
+
+def plain_fact(source: str, relation: str, target: str) -> str:
+    """Return the sentence of a fact that states none: "Ada works at Acme"."""
+    return fact_text(f"{source} {relation_words(relation)} {target}")
+
+
 def fact_text(fact: str) -> str:
     """Return a fact's sentence, cleaned and cut to 2,048 bytes."""
     return clean(fact, MAX_FACT_BYTES)

@@ -201,9 +201,12 @@ def test_a_context_tells_why_each_line_is_there(open_memory: Open) -> None:
 def test_triples_need_no_extractor(open_memory: Open) -> None:
     memory = open_memory(extractor="none")
     report = memory.add_facts(
-        [("Maya", "works at", "Globex"), {"subject": "Maya", "relation": "knows", "object": "Ann"}]
+        [("Maya", "works_at", "Globex"), {"subject": "Maya", "relation": "knows", "object": "Ann"}]
     )
     assert (report.edges, report.entities, memory.stats().pending_episodes) == (2, 3, 0)
+    [fact] = memory.facts("Globex")
+    [episode] = memory.episodes(fact.episode_ids)
+    assert episode.text == "Maya works at Globex\nMaya knows Ann"
 
 
 def test_the_same_triples_again_change_nothing(open_memory: Open) -> None:
