@@ -15,28 +15,23 @@ from graphmem.models import (
     Alias,
     Changes,
     Community,
-    CommunityQuery,
-    EdgeQuery,
     Entity,
-    EntityQuery,
     Episode,
     EpisodeEnd,
     EpisodeExpiry,
-    EpisodeQuery,
     EpisodeRedaction,
     IndexEntry,
     IndexKind,
     Membership,
     MembershipQuery,
     Mention,
-    MergeQuery,
-    RecallQuery,
     Removal,
+    RemovalKind,
     Scope,
 )
-from graphmem.protocols import GraphBackend, pages
+from graphmem.protocols import GraphBackend
 from graphmem.upkeep.import_merge import result_of
-from graphmem.upkeep.scope_rows import RowKind, to_json
+from graphmem.upkeep.scope_rows import PAGE, TABLES, to_json
 
 _BATCH = 500  # rows in a transaction of the secondary
 _KEPT = 20_000  # differing rows of a kind that are kept between removing and storing; more are read again
@@ -146,7 +141,7 @@ class _Copy:
     def _clear(self) -> None:
         """Remove the scope from the secondary: its rows in batches, then the rest with its token in one transaction."""
         for kind in reversed(KINDS):
-            self._remove_all(kind.remove(row) for _, row in kind.read(self._secondary, self._scope))
+            self._remove_all(kind.removal(row) for _, row in kind.read(self._secondary, self._scope))
         self._remove_all(_entry_removal(entry) for page in self._held_entries() for entry in page)
         self._write(Changes(), erased=True, clear=True)
 
@@ -172,7 +167,7 @@ class _Copy:
             if ours is not None and len(different) < _KEPT:
                 different.append((ours, None if goes else theirs))
             if goes:
-                yield kind.remove(theirs)
+                yield kind.removal(theirs)
 
     def _remove_all(self, removals: Iterator[Removal]) -> None:
         for batch in iter(lambda: tuple(islice(removals, _BATCH)), ()):
@@ -307,10 +302,7 @@ def paired(ours: Iterator[tuple[Key, Any]], theirs: Iterator[tuple[Key, Any]]) -
 # Rows ---------------------------------------------------------------------------------------------
 
 
-PAGE = 1000
-
 Key = tuple[Any, ...]
-Read = Callable[[GraphBackend, Scope], Iterator[tuple[Key, Any]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,60 +321,64 @@ class Kind:
     ----------
     name
         Name of the kind.
-    read
-        Yields (key, row) of a scope in ascending order of key.
-    remove
-        Returns the removal of a row.
     goes_first
         Whether a row that differs (ours, theirs) is removed before any row of the kind is stored.
-    changes
-        Returns what stores rows.
     """
 
-    name: RowKind
-    read: Read
-    remove: Callable[[Any], Removal]
+    name: RemovalKind
     goes_first: Callable[[Any, Any], bool]
-    changes: Callable[[Sequence[Any]], Changes]
+
+    def read(self, store: GraphBackend, scope: Scope) -> Iterator[tuple[Key, Any]]:
+        """Yield (key, row) of a scope in ascending order of key."""
+        rows = TABLES[self.name].read(store, scope)
+        return ((_key_of(row), row) for row in (_groups(store, scope, rows) if self.name == "community" else rows))
+
+    def removal(self, row: Any) -> Removal:
+        """Return the removal of a row."""
+        match row:
+            case Alias():
+                return Removal("alias", row.alias, row.entity_type)
+            case Mention():
+                return Removal("mention", row.entity_id, row.episode_id)
+            case Group():
+                return Removal("community", row.community.id)
+            case _:
+                return Removal(self.name, row.id)
+
+    def changes(self, rows: Sequence[Any]) -> Changes:
+        """Return what stores rows."""
+        if self.name == "community":
+            members = tuple(member for row in rows for member in row.memberships)
+            return Changes(communities=tuple(row.community for row in rows), memberships=members)
+        return Changes(**{TABLES[self.name].part: tuple(rows)})
 
     def text(self, row: Any) -> str:
         """Return a row as text; equal rows have equal texts."""
-        return _group_text(row) if isinstance(row, Group) else to_json(self.name, row)
+        if isinstance(row, Group):
+            members = (to_json("membership", member) for member in row.memberships)
+            return "\n".join((to_json("community", row.community), *members))
+        return to_json(self.name, row)
 
 
-def _entities(store: GraphBackend, scope: Scope) -> Iterator[tuple[Key, Entity]]:
-    return (((e.id,), e) for e in store.all_entities([scope], EntityQuery(archived=True), chunk=PAGE))
+def _key_of(row: Any) -> Key:
+    match row:
+        case Alias():
+            return row.entity_id, row.alias, row.entity_type
+        case Mention():
+            return row.episode_id, row.entity_id
+        case Group():
+            return row.community.level, row.community.id
+        case _:
+            return (row.id,)
 
 
-def _aliases(store: GraphBackend, scope: Scope) -> Iterator[tuple[Key, Alias]]:
-    query = EntityQuery(archived=True)
-    for page in pages(lambda after: store.find_entities([scope], query, after=after, limit=PAGE)):
-        rows = store.find_aliases([scope], [entity.id for entity in page])
-        yield from sorted(((a.entity_id, a.alias, a.entity_type), a) for a in rows)
-
-
-def _episodes(store: GraphBackend, scope: Scope) -> Iterator[tuple[Key, Episode]]:
-    return (((e.id,), e) for e in store.all_episodes([scope], EpisodeQuery(), chunk=PAGE))
-
-
-def _mentions(store: GraphBackend, scope: Scope) -> Iterator[tuple[Key, Mention]]:
-    for page in pages(lambda after: store.find_episodes([scope], EpisodeQuery(), after=after, limit=PAGE)):
-        rows = store.all_mentions([scope], episode_ids=[episode.id for episode in page])
-        yield from sorted(((m.episode_id, m.entity_id), m) for m in rows)
-
-
-def _groups(store: GraphBackend, scope: Scope) -> Iterator[tuple[Key, Group]]:
-    for level in sorted({c.level for c in store.all_communities([scope], CommunityQuery(ended=True))}):
-        query = CommunityQuery(level=level, ended=True)
-        for page in pages(lambda after, q=query: store.find_communities([scope], q, after=after, limit=PAGE)):
-            members: dict[str, list[Membership]] = {community.id: [] for community in page}
-            for row in store.all_memberships([scope], MembershipQuery(community_ids=tuple(members), ended=True)):
-                members[row.community_id].append(row)
-            yield from (((level, c.id), Group(c, tuple(sorted(members[c.id], key=lambda m: m.key)))) for c in page)
-
-
-def _group_text(group: Group) -> str:
-    return "\n".join((to_json("community", group.community), *(to_json("membership", m) for m in group.memberships)))
+def _groups(store: GraphBackend, scope: Scope, communities: Iterable[Any]) -> Iterator[Group]:
+    rows = iter(communities)
+    while page := list(islice(rows, PAGE)):
+        members: dict[str, list[Membership]] = {community.id: [] for community in page}
+        for row in store.all_memberships([scope], MembershipQuery(community_ids=tuple(members), ended=True)):
+            members[row.community_id].append(row)
+        yield from (Group(c, tuple(sorted(members[c.id], key=lambda m: m.key))) for c in page)
 
 
 def patched(ours: Episode, theirs: Episode) -> Changes | None:
@@ -406,67 +402,20 @@ def _never(_ours: Any, _theirs: Any) -> bool:
     return False
 
 
-EPISODES = Kind(
-    "episode",
-    _episodes,
-    lambda row: Removal("episode", row.id),
-    lambda ours, theirs: patched(ours, theirs) is None,
-    lambda _: Changes(),  # stored by `add_episodes`
-)
+def _is_renamed(ours: Entity, theirs: Entity) -> bool:
+    """Return whether the name differs: one that moves from one entity to another would be held twice."""
+    return (ours.canonical_name, ours.entity_type) != (theirs.canonical_name, theirs.entity_type)
+
+
+EPISODES = Kind("episode", lambda ours, theirs: patched(ours, theirs) is None)
 KINDS = (
     EPISODES,
-    Kind(
-        "entity",
-        _entities,
-        lambda row: Removal("entity", row.id),
-        # a name that moves from one entity to another would be held twice
-        lambda ours, theirs: (ours.canonical_name, ours.entity_type) != (theirs.canonical_name, theirs.entity_type),
-        lambda rows: Changes(entities=tuple(rows)),
-    ),
-    Kind(
-        "alias",
-        _aliases,
-        lambda row: Removal("alias", row.alias, row.entity_type),
-        _never,
-        lambda rows: Changes(aliases=tuple(rows)),
-    ),
-    Kind(
-        "edge",
-        lambda store, scope: (((e.id,), e) for e in store.all_edges([scope], EdgeQuery(versions="all"), chunk=PAGE)),
-        lambda row: Removal("edge", row.id),
-        _always,  # one that has ended may still hold the key of another
-        lambda rows: Changes(edges=tuple(rows)),
-    ),
-    Kind(
-        "mention",
-        _mentions,
-        lambda row: Removal("mention", row.entity_id, row.episode_id),
-        _always,
-        lambda rows: Changes(mentions=tuple(rows)),
-    ),
-    Kind(
-        "community",
-        _groups,
-        lambda row: Removal("community", row.community.id),
-        _always,
-        lambda rows: Changes(
-            communities=tuple(row.community for row in rows),
-            memberships=tuple(member for row in rows for member in row.memberships),
-        ),
-    ),
-    Kind(
-        "recall",
-        lambda store, scope: (((r.id,), r) for r in store.all_recalls([scope], RecallQuery(), chunk=PAGE)),
-        lambda row: Removal("recall", row.id),
-        _always,
-        lambda rows: Changes(recalls=tuple(rows)),
-    ),
-    Kind(
-        "merge",
-        lambda store, scope: (((m.id,), m) for m in store.all_merges([scope], MergeQuery(undone=True), chunk=PAGE)),
-        lambda row: Removal("merge", row.id),
-        _never,
-        lambda rows: Changes(merges=tuple(rows)),
-    ),
+    Kind("entity", _is_renamed),
+    Kind("alias", _never),
+    Kind("edge", _always),  # one that has ended may still hold the key of another
+    Kind("mention", _always),
+    Kind("community", _always),
+    Kind("recall", _always),
+    Kind("merge", _never),
 )
 """In the order in which they are copied: a row references only rows before it."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TypeVar, cast, get_args
 
 from graphmem.errors import Conflict
-from graphmem.migrate.copy import PAGE, patched
+from graphmem.migrate.copy import patched
 from graphmem.models import (
     Changes,
     Community,
@@ -32,6 +32,7 @@ from graphmem.models import (
     Scope,
 )
 from graphmem.protocols import GraphBackend, pages
+from graphmem.upkeep.scope_rows import PAGE
 
 T = TypeVar("T")
 

@@ -44,21 +44,7 @@ from graphmem.upkeep.export import (
 )
 from graphmem.upkeep.import_merge import DeferredEpisodes, ImportMerge, result_of
 from graphmem.upkeep.merge import repeat_merge
-from graphmem.upkeep.scope_rows import Row, RowKind, from_json
-
-_PART: dict[RowKind, str] = {
-    "entity": "entities",
-    "alias": "aliases",
-    "edge": "edges",
-    "mention": "mentions",
-    "community": "communities",
-    "membership": "memberships",
-    "recall": "recalls",
-    "merge": "merges",
-    "index": "index",
-    "mark": "job_states",
-}
-"""Kind → field of `Changes` for its rows; episodes are stored separately."""
+from graphmem.upkeep.scope_rows import TABLES, Row, RowKind, from_json
 
 
 class Imported(Model):
@@ -332,7 +318,7 @@ class _Import:
         parts: dict[str, list[Row]] = {}
         for _, kind, row in batch:
             if kind != "episode":
-                parts.setdefault(_PART[kind], []).append(row)
+                parts.setdefault(TABLES[kind].part, []).append(row)
         if self._merge is None:
             changes: dict[str, Any] = {name: tuple(rows) for name, rows in parts.items()}
         else:

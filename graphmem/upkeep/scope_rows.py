@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal, TypeGuard
 
 from graphmem.errors import InvalidInput, NotFound
@@ -38,32 +39,86 @@ from graphmem.text.normalize import canonical
 RowKind = Literal[
     "episode", "entity", "alias", "edge", "mention", "community", "membership", "recall", "merge", "index", "mark"
 ]
-"""Kinds of rows in export order: a row references only rows before it."""
-
-CONTENT: frozenset[RowKind] = frozenset(
-    ("episode", "entity", "alias", "edge", "mention", "community", "membership", "recall", "merge")
-)
-"""Kinds that are part of a checksum. The index can be rebuilt, and job states are the progress of upkeep."""
-
 Row = Model | IndexEntry | JobState
 RowStream = Iterator[tuple[RowKind, Row]]
 
-_PAGE = 1000
-_MODELS: dict[RowKind, type[Model]] = {
-    "episode": Episode,
-    "entity": Entity,
-    "alias": Alias,
-    "edge": Edge,
-    "mention": Mention,
-    "community": Community,
-    "membership": Membership,
-    "recall": RecallTrace,
-    "merge": Merge,
+PAGE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class RowTable:
+    """Where rows of a kind are read and written.
+
+    Attributes
+    ----------
+    model
+        Class of the rows.
+    part
+        Field of `Changes` for the rows; episodes are stored by `add_episodes`.
+    read
+        Yields the rows of a scope in ascending order of their keys, communities level by level.
+    """
+
+    model: type[Any]
+    part: str
+    read: Callable[[GraphBackend, Scope], Iterable[Row]]
+
+    @property
+    def has_scope(self) -> bool:
+        """Whether rows name their scope."""
+        return issubclass(self.model, Model) and "scope" in self.model.model_fields
+
+
+def _aliases(store: GraphBackend, scope: Scope) -> Iterator[Alias]:
+    query = EntityQuery(archived=True)
+    for page in pages(lambda after: store.find_entities([scope], query, after=after, limit=PAGE)):
+        rows = store.find_aliases([scope], [entity.id for entity in page])
+        yield from sorted(rows, key=lambda row: (row.entity_id, row.alias, row.entity_type))
+
+
+def _mentions(store: GraphBackend, scope: Scope) -> Iterator[Mention]:
+    for page in pages(lambda after: store.find_episodes([scope], EpisodeQuery(), after=after, limit=PAGE)):
+        rows = store.all_mentions([scope], episode_ids=[episode.id for episode in page])
+        yield from sorted(rows, key=lambda row: (row.episode_id, row.entity_id))
+
+
+def _communities(store: GraphBackend, scope: Scope) -> Iterator[Community]:
+    """Yield communities level by level: the parent of a community is on a level before."""
+    for level in sorted({c.level for c in store.all_communities([scope], CommunityQuery(ended=True))}):
+        yield from store.all_communities([scope], CommunityQuery(level=level, ended=True))
+
+
+TABLES: dict[RowKind, RowTable] = {
+    "episode": RowTable(Episode, "", lambda store, scope: store.all_episodes([scope], EpisodeQuery(), chunk=PAGE)),
+    "entity": RowTable(
+        Entity, "entities", lambda store, scope: store.all_entities([scope], EntityQuery(archived=True), chunk=PAGE)
+    ),
+    "alias": RowTable(Alias, "aliases", _aliases),
+    "edge": RowTable(
+        Edge, "edges", lambda store, scope: store.all_edges([scope], EdgeQuery(versions="all"), chunk=PAGE)
+    ),
+    "mention": RowTable(Mention, "mentions", _mentions),
+    "community": RowTable(Community, "communities", _communities),
+    "membership": RowTable(
+        Membership, "memberships", lambda store, scope: store.all_memberships([scope], MembershipQuery(ended=True))
+    ),
+    "recall": RowTable(
+        RecallTrace, "recalls", lambda store, scope: store.all_recalls([scope], RecallQuery(), chunk=PAGE)
+    ),
+    "merge": RowTable(
+        Merge, "merges", lambda store, scope: store.all_merges([scope], MergeQuery(undone=True), chunk=PAGE)
+    ),
+    "index": RowTable(IndexEntry, "index", lambda store, scope: store.all_entries(scope, chunk=PAGE)),
+    "mark": RowTable(JobState, "job_states", lambda store, scope: store.find_job_states(scope)),
 }
-_WITH_SCOPE: tuple[RowKind, ...] = ("episode", "entity", "edge", "community", "recall", "merge")
+"""In export order: a row references only rows before it."""
+
+CONTENT = frozenset(TABLES) - {"index", "mark"}
+"""Kinds that are part of a checksum. The index can be rebuilt, and job states are the progress of upkeep."""
+
 _SCOPE: dict[str, Any] = {"scope": True}
 _NO_SCOPE: dict[RowKind, Any] = {
-    **{kind: {"scope"} for kind in _WITH_SCOPE},
+    **{kind: {"scope"} for kind, table in TABLES.items() if table.has_scope},
     "merge": {
         **_SCOPE,
         "kept": _SCOPE,
@@ -122,9 +177,8 @@ def from_json(kind: RowKind, fields: Mapping[str, Any], scope: Scope) -> Row:
         return JobState(**{**fields, **_times(fields)})
     if kind == "merge":
         return Merge(scope=scope, **_scoped(fields, scope))
-    if kind in _WITH_SCOPE:
-        return _MODELS[kind](scope=scope, **fields)
-    return _MODELS[kind](**fields)
+    table = TABLES[kind]
+    return table.model(scope=scope, **fields) if table.has_scope else table.model(**fields)
 
 
 def _bytes(text: str) -> bytes:
@@ -155,9 +209,6 @@ def _scoped(merge: Mapping[str, Any], scope: Scope) -> dict[str, Any]:
     }
 
 
-# Rows of a store ----------------------------------------------------------------------------------
-
-
 def all_rows(backend: GraphBackend, scope: Scope, *, extras: bool) -> RowStream:
     """Yield all rows of a scope with their kinds, read in pages; a row references only rows before it.
 
@@ -170,29 +221,10 @@ def all_rows(backend: GraphBackend, scope: Scope, *, extras: bool) -> RowStream:
     extras
         Whether to include the index entries and the job states of upkeep.
     """
-    scopes = [scope]
-    yield from _of("episode", backend.all_episodes(scopes, EpisodeQuery(), chunk=_PAGE))
-    for page in pages(
-        lambda after: backend.find_entities(scopes, EntityQuery(archived=True), after=after, limit=_PAGE)
-    ):
-        yield from _of("entity", page)
-        yield from _of("alias", backend.find_aliases(scopes, [entity.id for entity in page]))
-    yield from _of("edge", backend.all_edges(scopes, EdgeQuery(versions="all"), chunk=_PAGE))
-    for page in pages(lambda after: backend.find_episodes(scopes, EpisodeQuery(), after=after, limit=_PAGE)):
-        yield from _of("mention", backend.all_mentions(scopes, episode_ids=[e.id for e in page]))
-    for level in sorted({c.level for c in backend.all_communities(scopes, CommunityQuery(ended=True))}):
-        # the parent of a community is on a level before
-        yield from _of("community", backend.all_communities(scopes, CommunityQuery(level=level, ended=True)))
-    yield from _of("membership", backend.all_memberships(scopes, MembershipQuery(ended=True)))
-    yield from _of("recall", backend.all_recalls(scopes, RecallQuery(), chunk=_PAGE))
-    yield from _of("merge", backend.all_merges(scopes, MergeQuery(undone=True), chunk=_PAGE))
-    if extras:
-        yield from _of("index", backend.all_entries(scope, chunk=_PAGE))
-        yield from _of("mark", backend.find_job_states(scope))
-
-
-def _of(kind: RowKind, rows: Iterable[Row]) -> RowStream:
-    return ((kind, row) for row in rows)
+    for kind, table in TABLES.items():
+        if extras or kind in CONTENT:
+            for row in table.read(backend, scope):
+                yield kind, row
 
 
 # Checksums ----------------------------------------------------------------------------------------
@@ -232,7 +264,7 @@ def checksum(backend: GraphBackend, scope: Scope) -> str:
 
 def is_row_kind(kind: object) -> TypeGuard[RowKind]:
     """Return whether a text names a kind of row."""
-    return kind in _MODELS or kind in ("index", "mark")
+    return kind in TABLES
 
 
 # Look-ups -----------------------------------------------------------------------------------------
