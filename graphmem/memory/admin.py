@@ -23,7 +23,8 @@ from graphmem.search.evaluation import KS, Evaluation, QuestionLike, evaluate
 from graphmem.search.fact_evaluation import FactEvaluation, KeyLine, compare_facts, read_key
 from graphmem.telemetry import count, in_span
 from graphmem.upkeep.eviction import Evicted, decay, decay_rule, evict, eviction_rule, is_interrupted
-from graphmem.upkeep.export import Exported, OnRows, Source, Target, export
+from graphmem.upkeep.export import Exported, OnRows, Target, export
+from graphmem.upkeep.export_file import Source
 from graphmem.upkeep.forget import Forgotten, clear
 from graphmem.upkeep.importing import Imported, ImportOptions, import_rows
 from graphmem.upkeep.merge import merge_entities

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import IO, Any, cast
+from typing import Any, cast
 
 from graphmem.errors import Conflict, InvalidInput
 from graphmem.inference.premises import settle_all, write_facts
@@ -27,21 +27,8 @@ from graphmem.models import (
 from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology
 from graphmem.protocols import GraphBackend
 from graphmem.text import counted
-from graphmem.upkeep.export import (
-    Header,
-    OnRows,
-    Seen,
-    Source,
-    check,
-    data_of,
-    envelope,
-    errors_named,
-    extra_line_error,
-    header_of,
-    missing_end_error,
-    opened,
-    require_scope,
-)
+from graphmem.upkeep.export import OnRows
+from graphmem.upkeep.export_file import ExportReader, Line, Source, errors_named, opened
 from graphmem.upkeep.import_merge import DeferredEpisodes, ImportMerge, result_of
 from graphmem.upkeep.merge import repeat_merge
 from graphmem.upkeep.scope_rows import TABLES, Row, RowKind, from_json
@@ -139,11 +126,15 @@ def import_rows(
         preview = _Preview(backend, scope, is_empty=is_empty)
         if checked := file.seekable():
             begin = file.tell()
-            check(file, scope, preview.kinds, preview.add, rename=options.rename, cut_off=options.cut_off)
+            for line in ExportReader(file, scope, rename=options.rename, cut_off=options.cut_off):
+                if line.kind in preview.kinds:
+                    preview.add(line.number, line.kind, line.fields())
             preview.require_free_names()
             file.seek(begin)
         merge = None if is_empty else ImportMerge(backend, scope, preview.separated)
-        return _Import(backend, scope, options, on_rows, merge).run(file, checked=checked)
+        checked = checked and not options.cut_off
+        reader = ExportReader(file, scope, rename=options.rename, cut_off=options.cut_off, checked=checked)
+        return _Import(backend, scope, options, on_rows, merge).run(reader)
 
 
 class _Preview:
@@ -236,11 +227,10 @@ class _Import:
         self._options = options
         self._on_rows = on_rows
         self._stored: Counter[str] = Counter()
-        self._complete = False
 
-    def run(self, file: IO[str] | IO[bytes], *, checked: bool) -> Imported:
-        """Store the rows of a file; if it wasn't validated before, or may be cut off, it is validated while reading."""
-        rows = self._rows(file, None if checked and not self._options.cut_off else Seen())
+    def run(self, file: ExportReader) -> Imported:
+        """Store the rows of a file."""
+        rows = self._rows(file)
         while batch := list(islice(rows, self._options.batch_size)):
             self._store(batch)
             if self._on_rows is not None:
@@ -250,45 +240,13 @@ class _Import:
         self._release()
         settle_all(self._backend, self._scope)  # premises may have changed since the file was written
         return Imported(
-            scope=str(self._scope), rows=self._stored.total(), counts=dict(self._stored), complete=self._complete
+            scope=str(self._scope), rows=self._stored.total(), counts=dict(self._stored), complete=file.complete
         )
 
-    def _rows(self, file: IO[str] | IO[bytes], seen: Seen | None) -> Iterator[_Read]:
-        header: Header | None = None
-        number = 0
-        ended = False
-        for number, raw in enumerate(file, 1):
-            line = data_of(raw)
-            if header is None:
-                header = header_of(line)
-                require_scope(header, self._scope, rename=self._options.rename)
-            elif ended:
-                raise InvalidInput(extra_line_error(number))
-            elif line.startswith(b'{"end":'):
-                ended = True
-                self._complete = seen is None or self._is_all(seen, number, line)
-            elif not line.endswith(b"\n") and self._options.cut_off:
-                return  # an incomplete line
-            else:
-                kind, fields = envelope(number, line, header)
-                if seen is not None:
-                    seen.counts[kind] += 1
-                if kind != "index" or self._options.vectors:
-                    yield number, kind, self._row(number, kind, fields)
-            if seen is not None:
-                seen.digest.update(line)
-        if not ended and not self._options.cut_off:
-            raise InvalidInput(missing_end_error(number))
-
-    def _is_all(self, seen: Seen, number: int, line: bytes) -> bool:
-        """Return whether the rows read match the last line; raise InvalidInput if not, unless `cut_off` is set."""
-        try:
-            seen.require(number, line)
-        except InvalidInput:
-            if not self._options.cut_off:
-                raise
-            return False
-        return True
+    def _rows(self, lines: Iterable[Line]) -> Iterator[_Read]:
+        for line in lines:
+            if line.kind != "index" or self._options.vectors:
+                yield line.number, line.kind, self._row(line.number, line.kind, line.fields())
 
     def _row(self, number: int, kind: RowKind, fields: Mapping[str, Any]) -> Row:
         try:

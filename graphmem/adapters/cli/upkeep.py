@@ -419,13 +419,13 @@ def import_(
     ] = False,
 ) -> None:
     """Import an exported memory into its own scope, or into the one of --scope."""
-    from graphmem.upkeep.export import read_header
+    from graphmem.upkeep.export_file import read_scope
 
     with _source(file) as source:
-        header = read_header(source)
+        scope = read_scope(source)
         with session.open(make=True) as opened:
             renamed = session.shared.scope is not None
-            memory = opened if renamed else opened.in_scope(header.scope)
+            memory = opened if renamed else opened.in_scope(scope)
             with session.out.progress(0) as update:
                 done = memory.admin.import_(source, rename=renamed, vectors=vectors, cut_off=cut_off, on_rows=update)
             if session.out.as_json:
