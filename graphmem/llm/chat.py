@@ -14,8 +14,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from graphmem.errors import ExtractionFailed, MissingExtra
-from graphmem.llm.providers import open_model, reason_for, seconds_for, secrets_of
-from graphmem.llm.structured import StructuredModel, invoke, last_object, name_of, on_timeout, without_thoughts
+from graphmem.llm.providers import reason_for, secrets_of
+from graphmem.llm.structured import LazyModel, StructuredModel, invoke, last_object, on_timeout, without_thoughts
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -132,17 +132,15 @@ class NoReply(ExtractionFailed):
     """Raised when a model gives no reply: it can't be created or reached, raises, or times out."""
 
 
-class Chat:
+class Chat(LazyModel):
     """Client of a LangChain chat model: parallel prompts, each with a time limit.
 
     Parameters
     ----------
-    model
-        The model, or ``provider:model``; a model given by name is created on first use.
+    model, timeout
+        See `LazyModel`.
     what
         Purpose of the model, for the error message.
-    timeout
-        Seconds allowed for one reply; None takes the default for the model (`seconds_for`).
     concurrency
         Maximum number of parallel prompts.
 
@@ -155,28 +153,18 @@ class Chat:
     def __init__(self, model: BaseChatModel | str, what: str, *, timeout: float | None, concurrency: int = 1) -> None:
         if isinstance(model, str) and find_spec("langchain") is None:
             raise MissingExtra(what, "langchain")
-        if timeout is None:
-            timeout = seconds_for(model if isinstance(model, str) else name_of(model))
-        self._model = model
-        self._timeout = timeout
-        self._calls = TimedCalls[str](concurrency, timeout)
-        self._lock = threading.Lock()
+        super().__init__(model, timeout)
+        self._calls = TimedCalls[str](concurrency, self.timeout)
 
     def ask(self, prompts: Sequence[str]) -> list[str | NoReply]:
         """Return the reply to each prompt, or a `NoReply` without secrets and without a cause attached."""
         try:
-            model = self._chat_model()
+            model = self.model()
         except Exception as error:  # noqa: BLE001  (constructors of providers raise any exception)
             return [NoReply(f"the model can't be created: {reason_for(error)}") for _ in prompts]
         replies = self._calls.run([partial(_reply, model, prompt) for prompt in prompts])
         secrets = secrets_of(model)
         return [r if isinstance(r, str) else NoReply(reason_for(r, secrets)) for r in replies]
-
-    def _chat_model(self) -> BaseChatModel:
-        with self._lock:
-            if isinstance(self._model, str):
-                self._model = open_model(self._model, self._timeout)
-            return self._model
 
 
 class ListQuestion:
@@ -184,26 +172,20 @@ class ListQuestion:
 
     Parameters
     ----------
-    model
-        The model, or ``provider:model``.
-    schema
-        JSON Schema of the reply.
+    model, schema, timeout
+        See `StructuredModel`.
     rules
         The system prompt.
     key
         Name of the list in the reply.
-    timeout
-        Seconds allowed for the reply; None takes the default for the model (`seconds_for`).
     """
 
     def __init__(
         self, model: BaseChatModel | str, schema: Mapping[str, Any], rules: str, key: str, timeout: float | None
     ) -> None:
-        if timeout is None:
-            timeout = seconds_for(model if isinstance(model, str) else name_of(model))
         self._model = StructuredModel(model, schema, timeout)
         self._rules, self._key = rules, key
-        self._calls = TimedCalls[list[Mapping[str, Any]]](1, timeout)
+        self._calls = TimedCalls[list[Mapping[str, Any]]](1, self._model.timeout)
 
     def ask(self, blocks: Mapping[str, Sequence[str]]) -> list[Mapping[str, Any]]:
         """Return the objects of the reply to blocks of lines, by name; raise `ExtractionFailed` without a list."""

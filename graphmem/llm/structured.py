@@ -21,6 +21,7 @@ from graphmem.llm.providers import (
     reason_for,
     rejects_the_format,
     schema_options,
+    seconds_for,
     secrets_of,
 )
 from graphmem.telemetry import Attributes, count, count_tokens, span
@@ -62,7 +63,36 @@ def last_object(text: str, key: str) -> dict[str, Any] | None:
     return found
 
 
-class StructuredModel:
+class LazyModel:
+    """A chat model; one given by name is created on first use, with a temperature of 0 where it takes one.
+
+    Parameters
+    ----------
+    model
+        A LangChain chat model, or its name for ``init_chat_model``.
+    timeout
+        Seconds for one question; None takes the default for the model (`seconds_for`).
+    """
+
+    def __init__(self, model: BaseChatModel | str, timeout: float | None) -> None:
+        self.name = model if isinstance(model, str) else name_of(model)
+        self.timeout = seconds_for(self.name) if timeout is None else timeout
+        self._model = model
+        self._lock = threading.Lock()
+
+    def model(self) -> BaseChatModel:
+        """Return the chat model; raise whatever its constructor raises."""
+        with self._lock:
+            if isinstance(self._model, str):
+                self._model = open_model(self._model, self.timeout)
+            return self._model
+
+    def reason_for(self, error: Exception) -> str:
+        """Return the reason of an error without secrets, also if the model couldn't be created."""
+        return reason_for(error, secrets_of(self._model))
+
+
+class StructuredModel(LazyModel):
     """A chat model that is asked for JSON of a schema.
 
     The model is first asked for structured output with its default method (a JSON schema or a tool). If it rejects
@@ -72,40 +102,18 @@ class StructuredModel:
 
     Parameters
     ----------
-    model
-        A LangChain chat model, or its name for ``init_chat_model``; a model given by name is created on first use,
-        with a temperature of 0 where it takes one.
+    model, timeout
+        See `LazyModel`; the timeout is for all attempts of one question.
     schema
         JSON Schema of the reply.
-    timeout
-        Seconds for all attempts of one question.
     """
 
-    def __init__(self, model: BaseChatModel | str, schema: Mapping[str, Any], timeout: float) -> None:
-        self._model = model
-        self._name = model if isinstance(model, str) else name_of(model)
+    def __init__(self, model: BaseChatModel | str, schema: Mapping[str, Any], timeout: float | None) -> None:
+        super().__init__(model, timeout)
         self._schema = dict(schema)
-        self._timeout = timeout
         self._schema_text = _SCHEMA_INTRO + json.dumps(schema, separators=(",", ":"))
-        self._lock = threading.Lock()
         self._rung = _SCHEMA_RUNG
         self._rejections = 0
-
-    @property
-    def name(self) -> str:
-        """Name of the model."""
-        return self._name
-
-    def model(self) -> BaseChatModel:
-        """Return the chat model, created on first use; raise whatever its constructor raises."""
-        with self._lock:
-            if isinstance(self._model, str):
-                self._model = open_model(self._model, self._timeout)
-            return self._model
-
-    def reason_for(self, error: Exception) -> str:
-        """Return the reason of an error without secrets, also if the model couldn't be created."""
-        return reason_for(error, secrets_of(self._model))
 
     def ask(self, system: str, data: str) -> str | Mapping[str, Any]:
         """Return the reply to a question: its text, or the arguments of a tool call.
@@ -116,7 +124,7 @@ class StructuredModel:
             If the model refused. Other errors of the client library are raised unchanged.
         """
         model = self.model()
-        deadline = time.monotonic() + self._timeout
+        deadline = time.monotonic() + self.timeout
         first = rung = self._rung
         while True:
             try:
@@ -140,7 +148,7 @@ class StructuredModel:
                 self._rejections += 1
                 if absent or self._rejections >= _REJECTIONS:
                     self._rung, self._rejections = rung + 1, 0
-                    _log.info("%s rejects %s: using %s from now on", self._name, *_RUNG_NAMES[rung : rung + 2])
+                    _log.info("%s rejects %s: using %s from now on", self.name, *_RUNG_NAMES[rung : rung + 2])
         return rung + 1
 
     def _reply(self, model: BaseChatModel, rung: int, messages: list[Message]) -> str | Mapping[str, Any]:
