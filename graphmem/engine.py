@@ -10,63 +10,44 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, Unpack
 
 from graphmem.background import BackgroundJob, ScopedJob, Watchers, Workers
 from graphmem.communities.service import Communities
 from graphmem.diagnostics import Diagnostics, Gauges
-from graphmem.embed import Embedder, Embeddings
 from graphmem.errors import BackendUnavailable, EmbeddingFailed, IndexUnavailable, InvalidInput, StoreReadOnly
-from graphmem.factory import (
-    choose_embedder,
-    choose_extractor,
-    choose_inference_question,
-    choose_ontology,
-    choose_vector_index,
-    contradiction_check,
-    open_store,
-    similar_entities,
-)
+from graphmem.factory import Given, Parts, choose_inference_question, open_parts
 from graphmem.index.copies import MB
 from graphmem.index.encoder import EpisodeEncoder
 from graphmem.ingest.bulk import Loader, OnProgress, TurnWriter
 from graphmem.ingest.queue import ExtractionQueue, Processed
-from graphmem.ingest.redaction import RedactingExtractor, Redaction
 from graphmem.inputs import FilterLike, ItemLike, TripleLike, to_filter
 from graphmem.llm.providers import SECONDS
-from graphmem.models import Episode, EpisodeFilter, EpisodeQuery, Scope, utc_now
-from graphmem.ontology import Ontology
-from graphmem.protocols import Extractor, GraphBackend, Redactor, VectorIndex, has_expired
+from graphmem.models import Episode, EpisodeFilter, EpisodeQuery, Scope
+from graphmem.protocols import has_expired
 from graphmem.recall.options import SpreadingOptions
 from graphmem.recall.seeds import StoredEntityEmbeddings
 from graphmem.recall.service import RecallService
 from graphmem.recall.traces import RecallRecorder
 from graphmem.results import LoadReport
-from graphmem.search.rerank import CrossEncoder, Reranker
+from graphmem.search.rerank import Reranker
 from graphmem.search.service import GraphRAGService
 from graphmem.settings import Settings
 from graphmem.telemetry import (
     Attributes,
     add_prices,
-    current_tracer,
     in_span,
-    load_providers,
     register_gauges,
     span,
-    traced_backend,
 )
 from graphmem.text.english import english_pipeline
 from graphmem.text.names import phrase_finder
-from graphmem.text.redact import PatternRedactor
 from graphmem.trust import is_suspicious
 from graphmem.upkeep.eviction import upkeep_jobs
 from graphmem.upkeep.forget import Clean, DeferredScrub, Forgotten, expire, scopes_with_expired
 from graphmem.upkeep.schedule import UpkeepSchedule
 
 if TYPE_CHECKING:
-    from langchain_core.language_models import BaseChatModel
-
-    from graphmem.ingest.entity_matching import NoteLinks, SimilarEntities
     from graphmem.llm.chat import ListQuestion
 
 _log = logging.getLogger(__name__)
@@ -82,37 +63,21 @@ _AFLUSH_PAUSES = 0.25, 5.0  # the same for async code, which is notified of what
 class Engine:
     """An open store with the services that work on it; created by `open`."""
 
-    def __init__(
-        self,
-        backend: GraphBackend,
-        settings: Settings,
-        ontology: Ontology,
-        queue: ExtractionQueue | None,
-        extractor: Extractor | None,
-        *,
-        redactor: Redactor | None,
-        redaction: Redaction | None,
-        embedder: Embedder | None,
-        vectors: VectorIndex | None,
-        cross_encoder: CrossEncoder | None,
-        similar: SimilarEntities | None,
-        links: NoteLinks | None,
-        llm: BaseChatModel | str | None,
-        background: bool,
-        clock: Callable[[], datetime] = utc_now,
-    ) -> None:
-        self.backend = backend
-        self.clock = clock
-        self._embedder = embedder
-        self._extractor = extractor
-        self._vectors = vectors
-        self._similar = similar
-        reranker = Reranker(cross_encoder, settings.embedding_timeout) if cross_encoder is not None else None
+    def __init__(self, parts: Parts, *, background: bool) -> None:
+        backend, settings, ontology, clock = parts.backend, parts.settings, parts.ontology, parts.clock
+        embedder, similar = parts.embedder, parts.similar
+        self._parts = parts
+        self.backend, self.settings, self.ontology, self.clock = backend, settings, ontology, clock
+        self.redactor, self.redaction = parts.redactor, parts.redaction
+        self._queue = queue = parts.queue()
+        ranker = parts.cross_encoder
+        reranker = None if ranker is None else Reranker(ranker, settings.embedding_timeout)
         encoder, spreading = EpisodeEncoder(embedder, phrase_finder()), SpreadingOptions.of(settings)
-        self.redactor, self.redaction = redactor, redaction
         self.recorder = RecallRecorder(backend)
         model = None if embedder is None else embedder.model_name
-        self.diagnostics = Diagnostics(backend, settings, queue, extractor, vectors, model, self.background_errors)
+        self.diagnostics = Diagnostics(
+            backend, settings, queue, parts.extractor, parts.vectors, model, self.background_errors
+        )
         embeddings = None
         if embedder is not None and similar is not None:
             wait = settings.index_wait
@@ -121,7 +86,7 @@ class Engine:
             backend,
             encoder,
             spreading,
-            vectors,
+            parts.vectors,
             reranker,
             redact=self.redacted,
             wait=settings.index_wait,
@@ -139,22 +104,18 @@ class Engine:
             clock,
             show_text=settings.telemetry_text,
         )
-        self.communities = Communities(backend, settings, embedder=embedder, redactor=redactor, llm=llm)
-        self.settings = settings
-        self.ontology = ontology
-        self._llm = llm
-        self._queue = queue
-        self._extract_batch = extractor.batch_size if extractor is not None else 1
+        self.communities = Communities(backend, settings, embedder=embedder, redactor=parts.redactor, llm=parts.llm)
+        self._extract_batch = 1 if parts.extractor is None else parts.extractor.batch_size
         self.loader = Loader(
             backend,
             ontology,
             queue,
-            redactor=redactor,
-            redaction=redaction,
+            redactor=parts.redactor,
+            redaction=parts.redaction,
             detector=is_suspicious if settings.detect_injection else None,
             batch_size=settings.batch_size,
             similar=similar,
-            links=links,
+            links=parts.links,
             clock=clock,
         )
         self._extraction = BackgroundJob("graphmem-extract", self._extract) if queue and background else None
@@ -182,84 +143,17 @@ class Engine:
         self._close_lock = threading.Lock()
 
     @classmethod
-    def open(
-        cls,
-        url: str,
-        settings: Settings,
-        *,
-        extractor: Extractor | str | None,
-        llm: BaseChatModel | str | None,
-        redactor: Redactor | None,
-        embeddings: Embeddings | str | None,
-        cross_encoder: CrossEncoder | None,
-        background: bool,
-        clock: Callable[[], datetime] | None = None,
-        store: GraphBackend | None = None,
-    ) -> Self:
-        """Open the store and create the parts; with `background`, resume extraction, indexing and upkeep.
-
-        An open `store` is used in place of that of the URL.
-        """
-        ontology = choose_ontology(settings)
-        llm = llm if llm is not None else settings.llm
-        chosen = extractor
-        if chosen is None or isinstance(chosen, str):
-            chosen = choose_extractor(chosen or settings.extractor, llm, ontology, settings)
-        contradictions = contradiction_check(llm, settings)
-        embedder = choose_embedder(embeddings, settings)
-        if redactor is None and settings.redact != "off":
-            redactor = PatternRedactor()
-        redaction = None
-        if redactor is not None and settings.redact == "all":
-            key = settings.redact_key
-            redaction = Redaction(redactor, None if key is None else key.get_secret_value())
-            chosen = None if chosen is None else RedactingExtractor(chosen, redaction)
-        backend = open_store(url, settings) if store is None else store
-        load_providers()
-        if current_tracer() is not None:
-            backend = traced_backend(backend, url)
-        vectors = None
+    def open(cls, url: str, settings: Settings, *, background: bool, **given: Unpack[Given]) -> Self:
+        """Open the store and create the parts; with `background`, resume extraction, indexing and upkeep."""
+        parts = open_parts(url, settings, **given)
         try:
-            vectors = choose_vector_index(settings, backend)
-            similar, links = similar_entities(backend, embedder, llm, settings)
-            queue = None
-            if chosen is not None:
-                queue = ExtractionQueue(
-                    backend,
-                    chosen,
-                    ontology,
-                    settings,
-                    contradictions,
-                    redactor,
-                    similar,
-                    links,
-                    clock=clock or utc_now,
-                )
-            engine = cls(
-                backend,
-                settings,
-                ontology,
-                queue,
-                chosen,
-                redactor=redactor,
-                redaction=redaction,
-                embedder=embedder,
-                vectors=vectors,
-                cross_encoder=cross_encoder,
-                similar=similar,
-                links=links,
-                llm=llm,
-                background=background,
-                clock=clock or utc_now,
-            )
+            engine = cls(parts, background=background)
             if background:
-                engine.wake(*(scopes := backend.scopes()))
+                engine.wake(*(scopes := engine.backend.scopes()))
                 engine.schedule_upkeep(*scopes)
                 engine.schedule_expiry()
         except BaseException:
-            if vectors is not None:
-                vectors.close()
-            backend.close()
+            parts.close()
             raise
         return engine
 
@@ -295,7 +189,7 @@ class Engine:
         InvalidInput
             If there is no LLM.
         """
-        return choose_inference_question(self._llm, self.settings)
+        return choose_inference_question(self._parts.llm, self.settings)
 
     def load_models(self) -> None:
         """Load the local models: the embedding model, and spaCy if it extracts.
@@ -305,9 +199,9 @@ class Engine:
         EmbeddingFailed
             If the embedding model fails.
         """
-        if self._embedder is not None:
-            self._embedder.load()
-        if self._extractor is not None and self._extractor.name == "spacy":
+        if self._parts.embedder is not None:
+            self._parts.embedder.load()
+        if self._parts.extractor is not None and self._parts.extractor.name == "spacy":
             english_pipeline()
 
     @property
@@ -493,7 +387,8 @@ class Engine:
     @in_span("graphmem.index")
     def _index_some(self, scope: Scope) -> bool:
         done = self.search.index.index_waiting(scope, limit=_INDEXED_AT_ONCE)
-        return done and (self._similar is None or self._similar.index_some(scope, _INDEXED_AT_ONCE))
+        similar = self._parts.similar
+        return done and (similar is None or similar.index_some(scope, _INDEXED_AT_ONCE))
 
     def index(self, scope: Scope, on_rows: Callable[[int], None]) -> None:
         """Index all waiting rows of a scope; failures of a model are logged and retried later.
@@ -557,8 +452,8 @@ class Engine:
         finally:
             if not dry_run:
                 self.communities.centroids.drop_copies(scope)
-                if self._similar is not None:
-                    self._similar.vectors.drop_copies(scope)
+                if self._parts.similar is not None:
+                    self._parts.similar.vectors.drop_copies(scope)
 
     def close(self, seconds: float | None = None) -> None:
         """Wait for running work, write recorded recalls, release claims, and close the store.
@@ -591,7 +486,5 @@ class Engine:
         except BackendUnavailable as error:
             _log.warning("closing: %s", error)
         finally:
-            if self._vectors is not None:
-                self._vectors.close()
-            self.backend.close()
+            self._parts.close()
             self.workers.close()

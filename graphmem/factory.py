@@ -5,18 +5,26 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from graphmem.embed import Embedder, Embeddings, choose_embeddings
 from graphmem.errors import InvalidInput, MissingExtra
 from graphmem.index.copies import MB
+from graphmem.ingest.queue import ExtractionQueue
+from graphmem.ingest.redaction import RedactingExtractor, Redaction
 from graphmem.migrate.backend import following_backend
+from graphmem.models import utc_now
 from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology
-from graphmem.protocols import Extractor, GraphBackend, VectorIndex
+from graphmem.protocols import Extractor, GraphBackend, Redactor, VectorIndex
 from graphmem.registry import installed_extractors, masked, open_backend
+from graphmem.search.rerank import CrossEncoder
 from graphmem.settings import Settings
+from graphmem.telemetry import current_tracer, load_providers, traced_backend
 from graphmem.text.english import spacy_available
+from graphmem.text.redact import PatternRedactor
 from graphmem.vectors import ExactVectorIndex
 
 if TYPE_CHECKING:
@@ -32,6 +40,112 @@ _NO_EXTRACTOR = (
     "no extractor is installed: text is stored and searchable, but no facts are extracted from it. "
     "pip install 'graphmem[spacy]', or set an LLM with llm=; extractor=\"none\" suppresses this warning"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The parts of a memory, by its settings and what was given instead; None for what it doesn't have.
+
+    Attributes
+    ----------
+    redaction
+        Redacts all that is stored; None if only facts are redacted, or nothing.
+    clock
+        Returns the present.
+    """
+
+    backend: GraphBackend
+    settings: Settings
+    ontology: Ontology
+    extractor: Extractor | None
+    llm: BaseChatModel | str | None
+    contradictions: ContradictionCheck | None
+    redactor: Redactor | None
+    redaction: Redaction | None
+    embedder: Embedder | None
+    vectors: VectorIndex | None
+    cross_encoder: CrossEncoder | None
+    similar: SimilarEntities | None
+    links: NoteLinks | None
+    clock: Callable[[], datetime]
+
+    def queue(self) -> ExtractionQueue | None:
+        """Return the queue of the extractor; None without one."""
+        if self.extractor is None:
+            return None
+        return ExtractionQueue(
+            self.backend,
+            self.extractor,
+            self.ontology,
+            self.settings,
+            self.contradictions,
+            self.redactor,
+            self.similar,
+            self.links,
+            clock=self.clock,
+        )
+
+    def close(self) -> None:
+        """Close the vector index and the store."""
+        if self.vectors is not None:
+            self.vectors.close()
+        self.backend.close()
+
+
+class Given(TypedDict, total=False):
+    """Parts that are given in place of those of the settings; `store` is used in place of that of the URL."""
+
+    extractor: Extractor | str | None
+    llm: BaseChatModel | str | None
+    redactor: Redactor | None
+    embeddings: Embeddings | str | None
+    cross_encoder: CrossEncoder | None
+    clock: Callable[[], datetime] | None
+    store: GraphBackend
+
+
+def open_parts(url: str, settings: Settings, **given: Unpack[Given]) -> Parts:
+    """Open the store and create the other parts of a memory."""
+    ontology = choose_ontology(settings)
+    llm, extractor, store = given.get("llm"), given.get("extractor"), given.get("store")
+    llm = settings.llm if llm is None else llm
+    if extractor is None or isinstance(extractor, str):
+        extractor = choose_extractor(extractor or settings.extractor, llm, ontology, settings)
+    contradictions = contradiction_check(llm, settings)
+    embedder = choose_embedder(given.get("embeddings"), settings)
+    redactor, redaction = given.get("redactor"), None
+    if redactor is None and settings.redact != "off":
+        redactor = PatternRedactor()
+    if redactor is not None and settings.redact == "all":
+        key = settings.redact_key
+        redaction = Redaction(redactor, None if key is None else key.get_secret_value())
+        extractor = None if extractor is None else RedactingExtractor(extractor, redaction)
+    backend = open_store(url, settings) if store is None else store
+    load_providers()
+    if current_tracer() is not None:
+        backend = traced_backend(backend, url)
+    try:
+        similar, links = similar_entities(backend, embedder, llm, settings)
+        vectors = choose_vector_index(settings, backend)
+    except BaseException:
+        backend.close()
+        raise
+    return Parts(
+        backend=backend,
+        settings=settings,
+        ontology=ontology,
+        extractor=extractor,
+        llm=llm,
+        contradictions=contradictions,
+        redactor=redactor,
+        redaction=redaction,
+        embedder=embedder,
+        vectors=vectors,
+        cross_encoder=given.get("cross_encoder"),
+        similar=similar,
+        links=links,
+        clock=given.get("clock") or utc_now,
+    )
 
 
 def store_options(settings: Settings) -> dict[str, object]:
@@ -87,7 +201,7 @@ def choose_extractor(
     if kind == "auto":
         kind = "llm" if llm is not None else "spacy" if spacy_available() else "none"
         if kind == "none":
-            warnings.warn(_NO_EXTRACTOR, stacklevel=4)  # the caller of GraphMemory.open
+            warnings.warn(_NO_EXTRACTOR, stacklevel=5)  # the caller of GraphMemory.open
     if kind == "none":
         return None
     if kind == "spacy" and not spacy_available():

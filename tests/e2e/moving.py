@@ -88,12 +88,9 @@ def asking(opened: ExitStack) -> Answers:
             engine = Engine.open(
                 "",
                 Settings(index_wait=0.0),
-                extractor="none",
-                llm=None,
-                redactor=None,
-                embeddings=WordVectors(),
-                cross_encoder=None,
                 background=False,
+                extractor="none",
+                embeddings=WordVectors(),
                 store=read_only(store),
             )
             memories[id(store)] = opened.enter_context(GraphMemory(engine, scope))

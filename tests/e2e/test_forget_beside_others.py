@@ -188,7 +188,7 @@ def test_no_copy_stays_in_memory(store_url: str, open_memory: OpenMemory, how: s
     memory.ingest([{"text": "Almah | knows | Bruno"}])
     memory.communities("Who knows whom?")
     engine = memory._engine  # pyright: ignore[reportPrivateUsage]
-    similar = engine._similar  # pyright: ignore[reportPrivateUsage]
+    similar = engine._parts.similar  # pyright: ignore[reportPrivateUsage]
     assert similar is not None
     centroids = engine.communities.centroids
     assert similar.vectors.scopes == [memory.scope]

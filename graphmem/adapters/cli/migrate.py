@@ -218,12 +218,8 @@ def _answers(session: Session, opened: ExitStack) -> Answers:
             engine = Engine.open(
                 settings.store,
                 settings,
-                extractor="none",
-                llm=None,
-                redactor=None,
-                embeddings=None,
-                cross_encoder=None,
                 background=False,
+                extractor="none",
                 store=read_only(store),
             )
             memories[id(store)] = opened.enter_context(GraphMemory(engine, session.scope))
