@@ -44,7 +44,7 @@ from graphmem.models import (
     is_visible,
     mark_of,
 )
-from graphmem.protocols import NAME_WEIGHT, split_words
+from graphmem.protocols import NAME_WEIGHT, index_words
 
 
 class Row(Protocol):
@@ -510,6 +510,6 @@ def text_score(entity: Entity, prefixes: Sequence[str]) -> float:
     """Count the words of an entity that begin with one of the prefixes; words of the name count ten times."""
 
     def hits(text: str) -> int:
-        return sum(token.startswith(prefix) for token in split_words(text) for prefix in prefixes)
+        return sum(token.startswith(prefix) for token in index_words(text) for prefix in prefixes)
 
     return NAME_WEIGHT * hits(entity.name) + hits(entity.summary)

@@ -33,7 +33,7 @@ from graphmem.models import (
     Scope,
     with_attachments,
 )
-from graphmem.protocols import split_words
+from graphmem.protocols import index_words
 
 Row = Sequence[Any]
 
@@ -142,7 +142,7 @@ def scope_mark(scope_key: str) -> str:
 def scoped_words(scope: Scope, text: str) -> str:
     """Return the words of a text as they are indexed for a scope."""
     mark = scope_mark(scope.key)
-    return " ".join([f"{mark}_{word}" for word in split_words(text)])
+    return " ".join([f"{mark}_{word}" for word in index_words(text)])
 
 
 # Metadata as it is filtered ---------------------------------------------------------------------

@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from graphmem.models import Alias, Entity, EntityHit, EntityQuery, Scope, utc_now
-from graphmem.protocols import COLLECTION_SIZE, EntityStore, question_words, split_words, word_scores
+from graphmem.protocols import COLLECTION_SIZE, EntityStore, index_words, question_words, word_scores
 from graphmem_sqlite.connection import SQLiteRole
 from graphmem_sqlite.rows import ENTITY_COLUMNS, as_json, entity_of, micros, scope_keys
 
@@ -43,7 +43,7 @@ FROM json_each(?) AS wanted CROSS JOIN entities AS e ON e.key = wanted.value
 
 def scoped_words(scope: int, text: str) -> str:
     """Return the words of a text as they are indexed for a scope."""
-    return " ".join([f"{scope}_{word}" for word in split_words(text)])
+    return " ".join([f"{scope}_{word}" for word in index_words(text)])
 
 
 def search_words(connection: sqlite3.Connection, scopes: Sequence[int], words: Sequence[str], limit: int) -> list[int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
@@ -54,23 +53,21 @@ from graphmem.protocols.stores import (
     UpkeepStore,
 )
 from graphmem.protocols.vectors import VectorIndex
-from graphmem.text.normalize import unaccented
+from graphmem.text.normalize import WORD, unaccented
 
 MAX_WORD = 64
 """Significant characters of a word; some engines split longer words."""
 
-_WORD = re.compile(r"[^\W_]+")
 
-
-def split_words(text: str) -> list[str]:
-    """Return the words of letters and digits in order, in lower case and without diacritics."""
+def index_words(text: str) -> list[str]:
+    """Return the words of a store's full-text index: of letters and digits, in lower case and without diacritics."""
     plain = text if text.isascii() else unaccented(text)
-    return [word[:MAX_WORD] for word in _WORD.findall(plain.lower())]
+    return [word[:MAX_WORD] for word in WORD.findall(plain.lower())]
 
 
 def question_words(words: Iterable[str]) -> list[str]:
     """Return the distinct normalized words of a query, in order."""
-    return list(dict.fromkeys(token for word in words for token in split_words(word)))
+    return list(dict.fromkeys(token for word in words for token in index_words(word)))
 
 
 COLLECTION_SIZE = 1e6

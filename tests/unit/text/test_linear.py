@@ -146,7 +146,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "query_words": normalize.query_words,
     "query_phrases": normalize.query_phrases,
     "terms": normalize.terms,
-    "full_text": backend.split_words,
+    "full_text": backend.index_words,
     "find_dates": lambda s: dates.find_dates(s, NOW),
     "redact": lambda s: redact.PatternRedactor().redact(s, ()),
     "injection": injection.looks_like_injection,
