@@ -11,7 +11,7 @@ from functools import partial
 from graphmem.inference.premises import find_compatible
 from graphmem.ingest.supersession import (
     Compatible,
-    Source,
+    FactSource,
     Teller,
     decide,
     is_over,
@@ -45,7 +45,7 @@ from graphmem.text.normalize import canonical
 from graphmem.trust import speaker_of, trust_of
 
 Slot = tuple[str, str]
-Load = Callable[[Sequence[Edge]], Mapping[str, Sequence[Source]]]
+Load = Callable[[Sequence[Edge]], Mapping[str, Sequence[FactSource]]]
 Names = Callable[[Collection[str]], Mapping[str, str]]
 TellerAbout = Callable[[str], Teller | None]
 _CLOSING = {"valid_to", "expired_at", "superseded_by", "end_reason", "ends"}
@@ -110,7 +110,7 @@ class FactLedger:
         self._rows: dict[str, Edge] = {}
         self._by_key: defaultdict[EdgeKey, dict[str, None]] = defaultdict(dict)
         self._by_slot: defaultdict[Slot, dict[str, None]] = defaultdict(dict)
-        self._sources: dict[str, tuple[Source, ...]] = {}
+        self._sources: dict[str, tuple[FactSource, ...]] = {}
         self._loaded: set[str] = set()  # known rows whose stored sources were read
         self._corrected: dict[tuple[str, Slot], Edge] = {}
         self._confirmed: set[str] = set()
@@ -242,7 +242,7 @@ class FactLedger:
         known = self._met_by(edge)
         if _depends_on_sources(edge, known):
             self._load_sources(known)
-        told = tuple(Source(i, told_at(edge), teller) for i in edge.episode_ids)
+        told = tuple(FactSource(i, told_at(edge), teller) for i in edge.episode_ids)
         sources = {e.id: self._sources.get(e.id, ()) for e in known} | {edge.id: told}
         self._note_sentence(edge)
         decision = decide(known, edge, sources, single_valued=single, now=self._now, compatible=self._compatible)
@@ -448,7 +448,7 @@ def entity_names(backend: GraphBackend, scope: Scope, entity_ids: Collection[str
 
 def episode_sources(
     backend: GraphBackend, scope: Scope, edges: Sequence[Edge], named: Mapping[str, Iterable[str]] | None = None
-) -> dict[str, list[Source]]:
+) -> dict[str, list[FactSource]]:
     """Return the episodes that state facts, by fact, and who tells it in each.
 
     `named` are the names of entities, by id, where they differ from those in the store.
@@ -460,9 +460,9 @@ def episode_sources(
         names |= {(e.id, e.canonical_name) for e in backend.get_entities([scope], about).values()}
         names |= {(alias.entity_id, alias.alias) for alias in backend.find_aliases([scope], about)}
 
-    def source(edge: Edge, episode: Episode) -> Source:
+    def source(edge: Edge, episode: Episode) -> FactSource:
         speaker = speaker_of(episode)
         own = speaker is not None and (edge.source_id, canonical(speaker)) in names
-        return Source(episode.id, episode.occurred_at, teller_of(episode, own=own))
+        return FactSource(episode.id, episode.occurred_at, teller_of(episode, own=own))
 
     return {e.id: [source(e, episodes[i]) for i in e.episode_ids if i in episodes] for e in edges}

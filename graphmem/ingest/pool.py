@@ -22,7 +22,7 @@ _LONGEST_WAIT = 1.0  # seconds between two checks of `stopping`
 ExtractionOrder = Literal["scope", "session"]
 """What is extracted one after the other: the episodes of a scope, or those of a session."""
 
-Lane = tuple[Scope, str]
+ExtractionLane = tuple[Scope, str]
 """Episodes that are extracted one after the other: a scope with an empty string, or a session of it."""
 
 
@@ -73,7 +73,7 @@ class _Round(Generic[T]):
 @dataclass(frozen=True, slots=True)
 class _Entry(Generic[T]):
     episode: Episode
-    lane: Lane
+    lane: ExtractionLane
     round: _Round[T]
 
 
@@ -92,8 +92,8 @@ class ExtractionPool(Generic[T]):
         self._order: ExtractionOrder = order
         self._free = concurrency
         self._waiting: list[_Entry[T]] = []
-        self._busy: set[Lane] = set()
-        self._held: dict[str, Lane | None] = {}  # with the lane if episodes of others may wait for it
+        self._busy: set[ExtractionLane] = set()
+        self._held: dict[str, ExtractionLane | None] = {}  # with the lane if episodes of others may wait for it
         self._events = 0
         self._claiming = threading.Lock()
         self._changed = threading.Condition()
@@ -212,7 +212,7 @@ class ExtractionPool(Generic[T]):
                 self._held.pop(episode.id, None)
             self._changed.notify_all()
 
-    def _lane(self, episode: Episode) -> Lane:
+    def _lane(self, episode: Episode) -> ExtractionLane:
         return episode.scope, "" if self._order == "scope" else episode.session_id or episode.id
 
     def _full(self) -> list[Scope]:
@@ -263,7 +263,7 @@ class ExtractionPool(Generic[T]):
         """Start waiting episodes in order of arrival, for each idle lane only its first."""
         if self._free <= 0 or not self._waiting:
             return
-        first: dict[Lane, str] = {}
+        first: dict[ExtractionLane, str] = {}
         for entry in self._waiting:
             first[entry.lane] = min(first.get(entry.lane, entry.episode.id), entry.episode.id)
         started: set[str] = set()

@@ -24,7 +24,7 @@ Teller = Literal["subject", "other", "external"]
 """Who states a fact: the one it is about, somebody else, or an external text, such as a document or a tool's output."""
 
 
-class Source(NamedTuple):
+class FactSource(NamedTuple):
     """An episode that states a fact, and when it occurred; `teller` is None if the speaker isn't known."""
 
     episode_id: str
@@ -32,7 +32,7 @@ class Source(NamedTuple):
     teller: Teller | None = None
 
 
-Sources = Mapping[str, Sequence[Source]]
+Sources = Mapping[str, Sequence[FactSource]]
 """Edge id → the episodes that state it."""
 
 Compatible = Mapping[frozenset[EdgeKey], datetime]
@@ -113,7 +113,7 @@ def superseded(edge: Edge, by: Edge, successor: str, now: datetime) -> Edge | No
     return ended(edge, at, now, "replaced", successor, stated_by=successor)
 
 
-def reopened(edge: Edge, at: datetime, sources: Sequence[Source], now: datetime) -> Edge | None:
+def reopened(edge: Edge, at: datetime, sources: Sequence[FactSource], now: datetime) -> Edge | None:
     """Return the version that begins with the first telling of a fact after its end was told; None if there is none."""
     later = sorted((s for s in sources if s.told_at > at and s.episode_id in edge.episode_ids), key=lambda s: s.told_at)
     if not later or len(later) == len(edge.episode_ids):
@@ -151,12 +151,12 @@ def less_sure(one: Edge, other: Edge, sources: Sources, *, now: datetime) -> Edg
     return next(edge for edge in changed if not edge.is_active)
 
 
-def _told_once(edge: Edge, sources: Sequence[Source]) -> Sequence[Source]:
+def _told_once(edge: Edge, sources: Sequence[FactSource]) -> Sequence[FactSource]:
     if not sources:
         return ()
     first = min(sources, key=lambda source: source.told_at)
     is_external = all(source.teller == "external" for source in sources)
-    return (Source(first.episode_id, edge.told_at or first.told_at, "external" if is_external else None),)
+    return (FactSource(first.episode_id, edge.told_at or first.told_at, "external" if is_external else None),)
 
 
 def decide(
@@ -267,7 +267,7 @@ def with_sources(edge: Edge, episode_ids: Iterable[str], name_of: Callable[[str]
     return edge.changed(episode_ids=left, fact=fact, properties=edge.properties if edge.is_inferred else {})
 
 
-def without_telling(edge: Edge, removed: Collection[datetime], left: Sequence[Source]) -> Edge:
+def without_telling(edge: Edge, removed: Collection[datetime], left: Sequence[FactSource]) -> Edge:
     """Return a fact without its tellings at the `removed` times, as the sources `left` tell it.
 
     If it counted as told first by a removed one, it is told first by the first of the others, and begins then if its
@@ -433,7 +433,7 @@ class _Slot:
             assumed = told == edge.valid_from
         told = told or edge.recorded_at
 
-        def telling(source: Source | None, row: Edge | None, begins: datetime, told: datetime) -> _Telling:
+        def telling(source: FactSource | None, row: Edge | None, begins: datetime, told: datetime) -> _Telling:
             teller = None if source is None else source.teller
             of = earliest if source is None else source.episode_id
             return _Telling(edge.key, edge.certainty, begins, assumed or row is None, told, teller, edge, row, of)

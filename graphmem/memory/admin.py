@@ -24,7 +24,7 @@ from graphmem.search.fact_evaluation import FactEvaluation, KeyLine, compare_fac
 from graphmem.telemetry import count, in_span
 from graphmem.upkeep.eviction import Evicted, decay, decay_rule, evict, eviction_rule, is_interrupted
 from graphmem.upkeep.export import Exported, OnRows, Target, export
-from graphmem.upkeep.export_file import Source
+from graphmem.upkeep.export_file import ImportSource
 from graphmem.upkeep.forget import Forgotten, clear
 from graphmem.upkeep.importing import Imported, ImportOptions, import_rows
 from graphmem.upkeep.merge import merge_entities
@@ -302,7 +302,7 @@ class Administration(ScopedMemory):
 
     def import_(
         self,
-        source: Source,
+        source: ImportSource,
         *,
         rename: bool = False,
         vectors: bool = True,

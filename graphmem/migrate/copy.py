@@ -147,11 +147,11 @@ class _Copy:
 
     # Rows ---------------------------------------------------------------------------------------
 
-    def _pairs(self, kind: Kind) -> Iterator[Pair]:
+    def _pairs(self, kind: CopiedKind) -> Iterator[Pair]:
         ours, theirs = (kind.read(store, self._scope) for store in (self._primary, self._secondary))
         return paired(ours, theirs)
 
-    def _remove(self, kind: Kind) -> list[Pair] | None:
+    def _remove(self, kind: CopiedKind) -> list[Pair] | None:
         """Remove what goes first; return the pairs that differ then, None if they are too many to keep."""
         if next(kind.read(self._secondary, self._scope), None) is None:
             return None
@@ -159,7 +159,7 @@ class _Copy:
         self._remove_all(self._gone(kind, different))
         return different if len(different) < _KEPT else None
 
-    def _gone(self, kind: Kind, different: list[Pair]) -> Iterator[Removal]:
+    def _gone(self, kind: CopiedKind, different: list[Pair]) -> Iterator[Removal]:
         for ours, theirs in self._pairs(kind):
             if ours is not None and theirs is not None and kind.text(ours) == kind.text(theirs):
                 continue
@@ -173,7 +173,7 @@ class _Copy:
         for batch in iter(lambda: tuple(islice(removals, _BATCH)), ()):
             self._write(Changes(removals=batch), erased=True)
 
-    def _put(self, kind: Kind, found: Sequence[Pair] | None) -> None:
+    def _put(self, kind: CopiedKind, found: Sequence[Pair] | None) -> None:
         """Store the rows of the pairs that were found to differ, or else of those that a scan finds."""
         for begin in range(0, len(found or ()), _BATCH):
             batch = (found or ())[begin : begin + _BATCH]
@@ -182,7 +182,7 @@ class _Copy:
         if found is None:
             self._scan(kind)
 
-    def _scan(self, kind: Kind) -> None:
+    def _scan(self, kind: CopiedKind) -> None:
         text, read = kind.text, 0
         different: list[Pair] = []
         for ours, theirs in self._pairs(kind):
@@ -202,7 +202,7 @@ class _Copy:
         self._on_rows(rows)
         self._rate.wait(rows)
 
-    def _put_rows(self, kind: Kind, different: Sequence[Pair]) -> None:
+    def _put_rows(self, kind: CopiedKind, different: Sequence[Pair]) -> None:
         if not different:
             return
         if kind is not EPISODES:
@@ -306,7 +306,7 @@ Key = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class CommunityRows:
     """A community with its memberships, which can't be removed one by one."""
 
     community: Community
@@ -314,7 +314,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class CopiedKind:
     """A kind of row.
 
     Attributes
@@ -340,7 +340,7 @@ class Kind:
                 return Removal("alias", row.alias, row.entity_type)
             case Mention():
                 return Removal("mention", row.entity_id, row.episode_id)
-            case Group():
+            case CommunityRows():
                 return Removal("community", row.community.id)
             case _:
                 return Removal(self.name, row.id)
@@ -354,7 +354,7 @@ class Kind:
 
     def text(self, row: Any) -> str:
         """Return a row as text; equal rows have equal texts."""
-        if isinstance(row, Group):
+        if isinstance(row, CommunityRows):
             members = (to_json("membership", member) for member in row.memberships)
             return "\n".join((to_json("community", row.community), *members))
         return to_json(self.name, row)
@@ -366,19 +366,19 @@ def _key_of(row: Any) -> Key:
             return row.entity_id, row.alias, row.entity_type
         case Mention():
             return row.episode_id, row.entity_id
-        case Group():
+        case CommunityRows():
             return row.community.level, row.community.id
         case _:
             return (row.id,)
 
 
-def _groups(store: GraphBackend, scope: Scope, communities: Iterable[Any]) -> Iterator[Group]:
+def _groups(store: GraphBackend, scope: Scope, communities: Iterable[Any]) -> Iterator[CommunityRows]:
     rows = iter(communities)
     while page := list(islice(rows, PAGE)):
         members: dict[str, list[Membership]] = {community.id: [] for community in page}
         for row in store.all_memberships([scope], MembershipQuery(community_ids=tuple(members), ended=True)):
             members[row.community_id].append(row)
-        yield from (Group(c, tuple(sorted(members[c.id], key=lambda m: m.key))) for c in page)
+        yield from (CommunityRows(c, tuple(sorted(members[c.id], key=lambda m: m.key))) for c in page)
 
 
 def patched(ours: Episode, theirs: Episode) -> Changes | None:
@@ -407,15 +407,15 @@ def _is_renamed(ours: Entity, theirs: Entity) -> bool:
     return (ours.canonical_name, ours.entity_type) != (theirs.canonical_name, theirs.entity_type)
 
 
-EPISODES = Kind("episode", lambda ours, theirs: patched(ours, theirs) is None)
+EPISODES = CopiedKind("episode", lambda ours, theirs: patched(ours, theirs) is None)
 KINDS = (
     EPISODES,
-    Kind("entity", _is_renamed),
-    Kind("alias", _never),
-    Kind("edge", _always),  # one that has ended may still hold the key of another
-    Kind("mention", _always),
-    Kind("community", _always),
-    Kind("recall", _always),
-    Kind("merge", _never),
+    CopiedKind("entity", _is_renamed),
+    CopiedKind("alias", _never),
+    CopiedKind("edge", _always),  # one that has ended may still hold the key of another
+    CopiedKind("mention", _always),
+    CopiedKind("community", _always),
+    CopiedKind("recall", _always),
+    CopiedKind("merge", _never),
 )
 """In the order in which they are copied: a row references only rows before it."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from graphmem.ingest.bulk import text_of_facts
 from graphmem.ingest.fact_ledger import episode_sources
-from graphmem.ingest.supersession import Source, without_telling
+from graphmem.ingest.supersession import FactSource, without_telling
 from graphmem.models import Edge, Entity, EntityQuery, Episode, EpisodeQuery, Mention, Scope
 from graphmem.ontology import Ontology
 from graphmem.protocols import GraphBackend
@@ -68,7 +68,7 @@ class ErasureRequest:
         """The entity of the subject, if it has one."""
         return None if self.subject is None else self.subject.entity
 
-    def sources(self, edges: Sequence[Edge]) -> dict[str, list[Source]]:
+    def sources(self, edges: Sequence[Edge]) -> dict[str, list[FactSource]]:
         """Return the episodes that still state facts, by fact, and who tells it in each."""
         left = [e.changed(episode_ids=tuple(i for i in e.episode_ids if i not in self.episodes)) for e in edges]
         return episode_sources(self.backend, self.scope, left)

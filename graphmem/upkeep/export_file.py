@@ -23,10 +23,10 @@ from graphmem.upkeep.scope_rows import TABLES, RowKind, is_row_kind
 FORMAT = "graphmem-export"
 VERSION = 1
 
-Source = str | os.PathLike[str] | IO[str] | IO[bytes]
+ImportSource = str | os.PathLike[str] | IO[str] | IO[bytes]
 
 
-def read_scope(source: Source) -> Scope:
+def read_scope(source: ImportSource) -> Scope:
     """Return the scope in the first line of a file. An open file has to be seekable; its position is kept.
 
     Raises
@@ -41,7 +41,7 @@ def read_scope(source: Source) -> Scope:
         return _scope_of(line)
 
 
-def opened(source: Source) -> AbstractContextManager[IO[str] | IO[bytes]]:
+def opened(source: ImportSource) -> AbstractContextManager[IO[str] | IO[bytes]]:
     """Open a path; an open file is returned as it is and isn't closed on exit."""
     if not isinstance(source, (str, os.PathLike)):
         return nullcontext(source)
@@ -54,7 +54,7 @@ def opened(source: Source) -> AbstractContextManager[IO[str] | IO[bytes]]:
 
 
 @contextmanager
-def errors_named(source: Source) -> Generator[None]:
+def errors_named(source: ImportSource) -> Generator[None]:
     """Prefix errors with the name of the file."""
     name = f" of {os.fspath(source)}" if isinstance(source, (str, os.PathLike)) else ""
     try:

@@ -28,7 +28,7 @@ from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology
 from graphmem.protocols import GraphBackend
 from graphmem.text import counted
 from graphmem.upkeep.export import OnRows
-from graphmem.upkeep.export_file import ExportReader, Line, Source, errors_named, opened
+from graphmem.upkeep.export_file import ExportReader, ImportSource, Line, errors_named, opened
 from graphmem.upkeep.import_merge import DeferredEpisodes, ImportMerge, result_of
 from graphmem.upkeep.merge import repeat_merge
 from graphmem.upkeep.scope_rows import TABLES, Row, RowKind, from_json
@@ -86,7 +86,7 @@ class ImportOptions:
 def import_rows(
     backend: GraphBackend,
     scope: Scope,
-    source: Source,
+    source: ImportSource,
     options: ImportOptions | None = None,
     on_rows: OnRows | None = None,
 ) -> Imported:

@@ -13,7 +13,7 @@ from datetime import datetime
 from graphmem.errors import InvalidInput, NotFound
 from graphmem.inference.premises import expiries_before_replacement, find_compatible, reason_by_hand, write_facts
 from graphmem.ingest.fact_ledger import episode_sources
-from graphmem.ingest.supersession import Compatible, Source, begun_with, with_begin_of, with_sources
+from graphmem.ingest.supersession import Compatible, FactSource, begun_with, with_begin_of, with_sources
 from graphmem.models import (
     Certainty,
     Changes,
@@ -331,7 +331,7 @@ class _Unmerge:
             self._edges.pop(edge.id, None)
             self._edges[edge.id] = edge
 
-    def _sources(self, edges: Sequence[Edge]) -> dict[str, list[Source]]:
+    def _sources(self, edges: Sequence[Edge]) -> dict[str, list[FactSource]]:
         """Return the episodes that state facts, and who tells them under the names that each entity gets back."""
         return episode_sources(self._backend, self._scope, edges, self._named)
 

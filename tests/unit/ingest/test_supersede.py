@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from graphmem.ingest.fact_ledger import End, FactLedger
-from graphmem.ingest.supersession import Source
+from graphmem.ingest.supersession import FactSource
 from graphmem.models import Edge, EdgeType, Removal, Scope
 from graphmem.ontology import DEFAULT_ONTOLOGY
 
@@ -208,9 +208,9 @@ def names(entity_ids: Collection[str]) -> dict[str, str]:
     return {entity_id: entity_id.title() for entity_id in entity_ids}
 
 
-def told_by(*tellings: Edge) -> Callable[[Sequence[Edge]], dict[str, list[Source]]]:
+def told_by(*tellings: Edge) -> Callable[[Sequence[Edge]], dict[str, list[FactSource]]]:
     times = {edge.episode_ids[0]: edge.told_at or NOW for edge in tellings}
-    return lambda edges: {edge.id: [Source(i, times[i]) for i in edge.episode_ids] for edge in edges}
+    return lambda edges: {edge.id: [FactSource(i, times[i]) for i in edge.episode_ids] for edge in edges}
 
 
 def test_a_version_told_only_by_later_episodes_does_not_keep_the_sentence_of_the_first() -> None:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from graphmem.ingest.fact_ledger import End, FactLedger
-from graphmem.ingest.supersession import DAY, Source, Teller
+from graphmem.ingest.supersession import DAY, FactSource, Teller
 from graphmem.models import Edge, EdgeEnd, EdgeType, Scope, new_id
 from graphmem.ontology import DEFAULT_ONTOLOGY
 
@@ -75,13 +75,13 @@ class Facts:
 
     def __init__(self) -> None:
         self.rows: dict[str, Edge] = {}
-        self._sources: dict[str, Source] = {}
+        self._sources: dict[str, FactSource] = {}
 
     def tell(self, tellings: Sequence[Telling]) -> None:
         """Apply tellings in one write."""
         ledger = FactLedger(self.rows.values(), DEFAULT_ONTOLOGY, NOW, self._load)
         for telling in tellings:
-            self._sources[telling.episode_id] = Source(telling.episode_id, telling.told_at, telling.teller)
+            self._sources[telling.episode_id] = FactSource(telling.episode_id, telling.told_at, telling.teller)
             self._apply(ledger, telling)
         for c in ledger.closings:
             fields = {"valid_to": c.valid_to, "expired_at": c.expired_at, "superseded_by": c.superseded_by}
@@ -94,7 +94,7 @@ class Facts:
             edge = self.rows[s.edge_id]
             self.rows[s.edge_id] = edge.changed(episode_ids=edge.episode_ids + s.episode_ids)
 
-    def _load(self, edges: Sequence[Edge]) -> dict[str, list[Source]]:
+    def _load(self, edges: Sequence[Edge]) -> dict[str, list[FactSource]]:
         return {edge.id: [self._sources[i] for i in edge.episode_ids] for edge in edges}
 
     def _apply(self, ledger: FactLedger, telling: Telling) -> None:
