@@ -225,23 +225,12 @@ class Progress:
             self.rejected.append(Rejected(item=shown[:200], reason=reason))
 
     def report(self, seconds: float) -> LoadReport:
-        """Return the final report."""
-        return LoadReport(
-            received=self.received,
-            stored=self.stored,
-            known=self.known,
-            skipped=self.skipped,
-            extracted=self.extracted,
-            failed=self.failed,
-            entities=self.written.entities,
-            edges=self.written.edges,
-            supported=self.written.supported,
-            ended=self.written.ended,
-            rejected=tuple(self.rejected),
-            rejected_count=self.rejected_count,
-            dropped=dict(self.written.dropped),
-            seconds=seconds,
-        )
+        """Return the final report: its counts, by name, of the writes and of the load."""
+        parts = (self.written, self)
+        counts = {
+            name: getattr(part, name) for part in parts for name in LoadReport.model_fields if hasattr(part, name)
+        }
+        return LoadReport(**counts, seconds=seconds)
 
 
 OnProgress = Callable[[Progress], None]
