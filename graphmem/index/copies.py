@@ -172,8 +172,11 @@ class Copies(Generic[K, V]):
         self._bytes = 0
 
     def get(self, key: K) -> V | None:
-        """Return a copy; None if there is none."""
-        return self._kept[key][0] if key in self._kept else None
+        """Return a copy, which is then the one used last; None if there is none."""
+        if key not in self._kept:
+            return None
+        self._kept.move_to_end(key)
+        return self._kept[key][0]
 
     def put(self, key: K, copy: V) -> V:
         """Keep a copy as the one used last, and drop the least recently used ones beyond the limit."""

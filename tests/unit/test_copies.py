@@ -39,6 +39,9 @@ def test_as_many_copies_are_kept_as_fit_and_the_least_recently_used_goes_first()
     copies.drop(lambda key: key in "ae")
     copies.put("g", bytearray(5))
     assert copies.cached_keys() == ["d", "f", "g"]
+    assert copies.get("d") is not None
+    copies.put("h", bytearray(3))
+    assert copies.cached_keys() == ["g", "d", "h"]
 
 
 def test_a_copy_that_has_grown_displaces_others_and_the_last_one_stays_whatever_its_size() -> None:
