@@ -102,7 +102,8 @@ def _unknown_town(clause: Clause, noun: Token, names: Names) -> Iterator[End]:
     person = any(t.lower_ == "i" or t.ent_type_ == "PERSON" or t.lemma_.lower() in words.KIN for t in clause.subjects)
     family = any(t.lower_ == "we" for t in clause.subjects) and noun.ent_type_ == "GPE"
     plain = noun.text.istitle() and not any(c.dep_ in ("det", "poss", "compound", "case") for c in noun.children)
-    if (person or family) and noun.pos_ == "PROPN" and plain and noun.lower_ not in words.NO_TOWNS:
+    no_town = noun.lower_ in words.NO_TOWNS or noun.ent_type_ in ("NORP", "LANGUAGE")  # "moved from French to Spanish"
+    if (person or family) and noun.pos_ == "PROPN" and plain and not no_town:
         for end in names.end(noun):
             if end.named and not end.role:
                 yield End(end.name, "location", named=True, certainty=min(end.certainty, 0.7), label="GPE")
