@@ -222,6 +222,8 @@ class Names:
 
     def _of_entity(self, span: Span) -> End | None:
         """Return the end for a recognized name."""
+        while len(span) > 1 and span[0].is_sent_start and span[0].tag_ == "RB":
+            span = span[1:]  # "Luckily Jana" at the beginning of a sentence
         owns = span[-1].tag_ == "POS" and span[-1].head.dep_ == "poss"  # without an owned noun "Luigi's" is a name
         text = _AFTER_NAME.sub("", (span[:-1] if owns and len(span) > 1 else span).text.strip())
         if (known := self._participant(text)) is not None:
