@@ -66,8 +66,11 @@ def examples(noun: Token) -> list[Token]:
 
 def given_names(noun: Token) -> list[Token]:
     """Return the names that a thing is given, none for a relative: Dune of "a book called Dune"."""
-    if noun.lemma_.lower() in words.RELATIONAL:
-        return []
+    return [] if noun.lemma_.lower() in words.RELATIONAL else names_given(noun)
+
+
+def names_given(noun: Token) -> list[Token]:
+    """Return the names after "called" and the like: Mila of "a daughter called Mila"."""
     return [t for verb in participles(noun, "called", "named", "titled") for t in objects_of(verb, "oprd")]
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from graphmem.errors import InvalidEntityName
 from graphmem.ingest.extract.spacy import words
-from graphmem.ingest.extract.spacy.clauses import examples, given_names, joins_verb
+from graphmem.ingest.extract.spacy.clauses import examples, given_names, joins_verb, names_given
 from graphmem.ingest.extract.spacy.kin import introduced, listed, role_of
 from graphmem.ontology import Ontology
 from graphmem.text.normalize import canonical, require_name
@@ -116,6 +116,7 @@ class Names:
                 self._entity_at.update({t.i: span for t in span})
         self._learn_relatives()
         self._full: dict[str, End] = {}
+        self._others: dict[str, set[str]] = {}
         self.title = self._title_end(title) if title else None
         self._title_at: set[int] = set()
         self._title_nouns: set[str] = set()
@@ -325,6 +326,9 @@ class Names:
             return None  # a document names too many persons to guess
         if start > 0:
             start = self.doc[start - 1].sent.start
+        if gender not in self._others:
+            self._others[gender] = self._of_other_gender(gender)
+        others = self._others[gender]
         found: dict[str, End] = {}
         for other in self.doc[start : token.i]:
             if other.dep_ in ("poss", "compound") and other.ent_type_ != "PERSON":
@@ -334,9 +338,15 @@ class Names:
                 continue
             if end is None and (span := self._entity_at.get(other.i)) is not None and span.label_ == "PERSON":
                 end = self._of_entity(span)
-            if end is not None and end.kind == "person" and not end.role:
+            if end is not None and end.kind == "person" and not end.role and end.name not in others:
                 found[end.name] = End(end.name, "person", named=True, certainty=0.4)
         return next(iter(found.values())) if len(found) == 1 else None
+
+    def _of_other_gender(self, gender: str) -> set[str]:
+        """Return the names of relatives of the other gender: Mila of "his daughter Mila" for "he"."""
+        nouns = (t for t in self.doc if words.KIN.get(t.lower_, "") not in ("", gender))
+        named = (name for noun in nouns for name in (*introduced(noun), *listed(noun), *names_given(noun)))
+        return {end.name for name in named if (end := self.proper(name)) is not None}
 
     def owner(self, token: Token) -> End | None:
         """Return the owner of a noun: "my", "Anna's"; the parser joins "my" of "my dog Rex" to the name."""
