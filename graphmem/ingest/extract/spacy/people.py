@@ -63,7 +63,7 @@ def _called(token: Token, owner: End | None, names: Names, dates: Dates) -> Iter
         yield from (
             _edge(end, "is_a", kind, f"{end.name} is a {kind.name}.", COMMON)
             for kind in names.end(token)
-            if not kind.named and token.tag_ == "NN"
+            if not kind.named and token.tag_ == "NN" and (owner is None or noun not in words.KIN)
         )
 
 
@@ -80,7 +80,8 @@ def _owner_by_verb(token: Token, names: Names) -> End | None:
     verb = token.head
     if token.dep_ != "dobj" or verb.lemma_ not in ("have", "get", "adopt") or negation(verb):
         return None
-    return next((e for t in subjects_of(verb) for e in names.end(t)), None)
+    shared = subjects_of(verb.head) if verb.dep_ == "conj" else []  # "Ida works at Acme and has a son called Leo"
+    return next((e for t in subjects_of(verb) or shared for e in names.end(t)), None)
 
 
 def _named_by(token: Token, names: Names) -> list[End]:
