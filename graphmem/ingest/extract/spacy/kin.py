@@ -14,12 +14,16 @@ if TYPE_CHECKING:
 
 def is_named(noun: Token) -> bool:
     """Return whether a relative is given a name: "my boss is Anna Holm", "my dog is called Rex"."""
-    if noun.dep_ not in ("nsubj", "nsubjpass") or noun.tag_ != "NN" or noun.lower_ not in words.RELATIONAL:
+    if noun.dep_ not in ("nsubj", "nsubjpass") or noun.tag_ not in ("NN", "NNS"):
+        return False
+    if not {noun.lower_, noun.lemma_.lower()} & words.RELATIONAL:
         return False
     if any(c.dep_ in ("appos", "compound") and c.pos_ == "PROPN" for c in noun.children):
         return False  # "my sister, Ida, was named captain"
     name = {"be": "attr", "call": "oprd", "name": "oprd"}.get(noun.head.lemma_)
     named = [c for c in noun.head.children if c.dep_ == name and c.pos_ == "PROPN"]
+    if noun.tag_ == "NNS" and not any(t.conjuncts for t in named):
+        return False  # "my friends are Democrats"
     return any(not any(c.dep_ in ("det", "poss") for c in t.children) for t in named)
 
 

@@ -229,7 +229,7 @@ def _is_named(head: Token, token: Token, names: Names) -> Iterator[Statement]:
         return
     relative = is_named(head)
     noun = role_of(head) if relative else names.phrase(head)
-    for end in names.end(token):
+    for end in names.ends(token) if head.tag_ == "NNS" else names.end(token):
         if end.named and not end.role and not (relative and end.label == "NORP"):
             fact = f"{owner.name}'s {noun} is {end.name}."
             whom = as_relative(head, end) if relative else end
