@@ -116,10 +116,17 @@ def _is_telling(clause: Clause, said: Statement, period: Period) -> bool:
     if lemma in ("have", "get"):
         return any(t.lower_ == "i" for t in clause.subjects) and not clause.stance and not noun.endswith("s")
     if lemma in words.HABITS:
-        return (
-            clause.verb.tag_ in ("VBP", "VBZ") or clause.ongoing or bool(clause.stance) or clause.ended or clause.began
-        )
+        habit = clause.verb.tag_ in ("VBP", "VBZ") or _is_abstinence(clause)
+        return habit or clause.ongoing or bool(clause.stance) or clause.ended or clause.began
     return lemma in words.TELLING or (clause.stance == "plans_to" and period.begin is not None)
+
+
+def _is_abstinence(clause: Clause) -> bool:
+    """Return whether a clause denies a habit altogether: "I don't eat meat", not "I don't drink coffee at night"."""
+    verb = clause.verb
+    limits = any(c.dep_ in ("prep", "advmod", "npadvmod", "advcl") for c in verb.children)
+    limits = limits or any(c.lower_ in ("much", "many", "enough") for t in objects_of(verb, "dobj") for c in t.children)
+    return clause.negated and not clause.past and verb.tag_ == "VB" and not limits
 
 
 def _is_past_state(clause: Clause) -> bool:
