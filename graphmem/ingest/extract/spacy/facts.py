@@ -114,11 +114,21 @@ def _is_telling(clause: Clause, said: Statement, period: Period) -> bool:
     if lemma == "have" and any(is_counted(t) for t in objects_of(clause.verb, "dobj")):
         return True
     if lemma in ("have", "get"):
-        return any(t.lower_ == "i" for t in clause.subjects) and not clause.stance and not noun.endswith("s")
+        own = any(t.lower_ == "i" for t in clause.subjects)
+        return (own or _has_lasting(clause)) and not clause.stance and not noun.endswith("s")
     if lemma in words.HABITS:
         habit = clause.verb.tag_ in ("VBP", "VBZ") or _is_abstinence(clause)
         return habit or clause.ongoing or bool(clause.stance) or clause.ended or clause.began
     return lemma in words.TELLING or (clause.stance == "plans_to" and period.begin is not None)
+
+
+def _has_lasting(clause: Clause) -> bool:
+    """Return whether somebody has what isn't counted, at no given time: "my son has asthma"."""
+    nouns = objects_of(clause.verb, "dobj")
+    bare = all(t.tag_ == "NN" and not any(c.dep_ in ("det", "poss") for c in t.children) for t in nouns)
+    bare = bare and not any(t.lower_ in words.GENERIC for t in nouns)
+    limits = any(c.dep_ in ("prep", "advmod", "npadvmod") for c in clause.verb.children)
+    return bare and clause.verb.tag_ == "VBZ" and not limits
 
 
 def _is_abstinence(clause: Clause) -> bool:
