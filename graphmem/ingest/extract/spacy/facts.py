@@ -115,6 +115,8 @@ def _is_telling(clause: Clause, said: Statement, period: Period) -> bool:
         return True
     if lemma in ("have", "get"):
         own = any(t.lower_ == "i" for t in clause.subjects)
+        if own and clause.stance == "plans_to":
+            return period.begin is not None
         return (own or _has_lasting(clause)) and not clause.stance and not noun.endswith("s")
     if lemma in words.HABITS:
         habit = clause.verb.tag_ in ("VBP", "VBZ") or _is_abstinence(clause)
