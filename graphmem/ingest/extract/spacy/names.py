@@ -421,6 +421,8 @@ class Names:
             elif child.dep_ == "amod" and child.lower_ not in words.EVALUATIVE and child.tag_ not in ("JJR", "JJS"):
                 parts = list(child.subtree)  # "peer-reviewed" is three tokens
                 kept += parts if len(parts) < 5 and all(t.text.isalpha() or t.text == "-" for t in parts) else [child]
+            elif child.dep_ == "nummod" and child.text.isdigit() and self.doc[child.i - 1] in kept:
+                kept.append(child)  # "type 2 diabetes"
         kept.sort(key=lambda t: t.i)
         while len(kept) > 1 and (kept[0].text == "-" or len(kept[0]) == 1):
             kept.pop(0)  # the K in "5K run"
