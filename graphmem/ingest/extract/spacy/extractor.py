@@ -23,6 +23,7 @@ from graphmem.ingest.extract.spacy.prepare import (
     is_joke,
     own_words,
     prose,
+    with_apostrophes,
 )
 from graphmem.ingest.extract.spacy.statements import dates_of
 from graphmem.ingest.extract.spacy.tokens import parsed, tokens
@@ -104,7 +105,7 @@ class SpacyExtractor(Extractor):
         InvalidInput
             If the configured model isn't installed.
         """
-        english = [seems_english(request.episode.text) for request in requests]
+        english = [seems_english(with_apostrophes(request.episode.text)) for request in requests]
         texts = [list(pieces(_text(r) if ours else "")) for r, ours in zip(requests, english, strict=True)]
         with parsing():
             parses = _parses(english_pipeline(self._model), [first for first, *_ in texts])
@@ -131,7 +132,7 @@ class SpacyExtractor(Extractor):
         edges, endings, mentioned = self._found(request, doc)
         episode = request.episode
         if episode.speaker and episode.title is None:
-            edges += attributes(own_words(completed(request), [episode.speaker]), episode.speaker)
+            edges += attributes(with_apostrophes(own_words(completed(request), [episode.speaker])), episode.speaker)
             more, wrong = self._corrected(request, edges)
             retracted = {(e.source, e.relation, e.target) for e in wrong if more}
             edges = [e for e in edges if (e.source, e.relation, e.target) not in retracted] + more

@@ -29,6 +29,16 @@ _PLAIN = tuple(words.SPELLED.values())
 _SLANG = re.compile(
     rf"(?=['a-z])(?<![\w'])(?:{'|'.join(f'({slang})' for slang in words.SPELLED)})(?![\w'])", re.IGNORECASE
 )
+_BEFORE_CLAUSE = (
+    "and|but|so|because|cuz|cos|bc|since|that|if|when|while|think|know|idk|lol|haha|omg|yeah|yes|no|nah|ok|hey|hi|now"
+)
+_BARE = re.compile(  # without what is another word, as "ill" and "were"; German "im" is mostly inside a clause
+    rf"(?P<before>^|[.,!?;:(] ?|(?<!\w)(?:{_BEFORE_CLAUSE}) )(?:im|Im)(?![\w'])|"
+    r"(?<![\w'])(?:(?P<i>i)ve|(?P<they>(?:[Yy]ou|[Tt]hey)(?=re|ve)|[Ww]e(?=ve))(?P<are>re|ve)|(?P<she>[Hh]e|[Ss]he|[Tt]hat)s|"
+    r"(?P<aux>[Dd]o|[Dd]oes|[Dd]id|[Ii]s|[Aa]re|[Ww]as|[Ww]ere|[Hh]ave|[Hh]as|[Hh]ad|[Cc]a|[Cc]ould|[Ww]ould|[Ww]o)nt)"
+    r"(?![\w'])",
+    re.MULTILINE,
+)
 _GREETING = "|".join(words.GREETINGS)
 _ITEM = re.compile(r"(?:(?:[-*+–]|(?P<number>\d{1,3})[.)])\s+(?:\[[ xX]\]\s+)?|•\s*)(?=\S)")
 _BULLET = re.compile("[•‣◦▪]")
@@ -80,6 +90,19 @@ _JOKE = re.compile(
 _SEVERAL_WORDS = re.compile(r"\w\s+\S*\w")
 
 
+def with_apostrophes(text: str) -> str:
+    """Return a text with the apostrophes that contractions lack: "I'm" for "im", "don't" for "dont"."""
+    return _BARE.sub(_contraction, text)
+
+
+def _contraction(match: re.Match[str]) -> str:
+    if match["aux"]:
+        return f"{match['aux']}n't"
+    if match["they"]:
+        return f"{match['they']}'{match['are']}"
+    return f"{match['she']}'s" if match["she"] else "I've" if match["i"] else f"{match['before']}I'm"
+
+
 def is_joke(text: str) -> bool:
     """Return whether a message says that it isn't meant: "just kidding"."""
     return _JOKE.search(text) is not None
@@ -122,7 +145,7 @@ def prose(text: str, participants: Iterable[str] = (), *, message: bool = True) 
         blocks = (" ".join(_SYMBOLS.sub(" ", block).split()) for block in _blocks(text))
         return " ".join(_ended(block) for block in blocks if block.strip(",;:"))
     text = _SYMBOLS.sub(" ", "\n".join(_lines(text)))
-    text = _SLANG.sub(lambda match: _PLAIN[(match.lastindex or 1) - 1], text)
+    text = _SLANG.sub(lambda match: _PLAIN[(match.lastindex or 1) - 1], with_apostrophes(text))
     text = re.sub(r"(?<!\s)\s+&\s+", " and ", text)
     names = vocatives(participants)
     called = f"(?:{names.pattern})" if names else "(?!)"
