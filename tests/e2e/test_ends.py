@@ -71,7 +71,7 @@ def opened(open_memory: OpenMemory, monkeypatch: pytest.MonkeyPatch) -> OpenMemo
     def check(*_: object) -> ContradictionCheck:
         return ContradictionCheck(who_eats_meat)
 
-    monkeypatch.setattr("graphmem.engine.contradiction_check", check)
+    monkeypatch.setattr("graphmem.factory.contradiction_check", check)
 
     def open_one(url: str, **options: Any) -> GraphMemory:
         return open_memory(url, **{"extractor": Sayings(), "embeddings": "none", **options})
