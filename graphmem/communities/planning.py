@@ -25,6 +25,7 @@ from graphmem.communities.summaries import (
 from graphmem.models import Community, Edge, Membership, Partition, Scope, new_id, utc_now
 from graphmem.process import gc_paused
 from graphmem.protocols import GraphBackend
+from graphmem.text.normalize import relation_words
 
 EXTRACTIVE = ":extractive"
 """Suffix of the fingerprint of a summary that was not written by a language model."""
@@ -288,7 +289,7 @@ def materials(
     names = {i: entity.name for i, entity in backend.get_entities([scope], list(wanted)).items()}
 
     def in_words(edge: Edge) -> str:
-        words = (names.get(edge.source_id, ""), edge.relation.replace("_", " "), names.get(edge.target_id, ""))
+        words = (names.get(edge.source_id, ""), relation_words(edge.relation), names.get(edge.target_id, ""))
         return " ".join(words).strip()
 
     return [

@@ -23,6 +23,7 @@ from graphmem.protocols import (
     Redactor,
 )
 from graphmem.text import counted
+from graphmem.text.normalize import relation_words
 from graphmem.text.redact import is_placeholder
 
 T = TypeVar("T")
@@ -185,7 +186,7 @@ class Redaction:
 
     def _value(self, source: str, relation: str, target: str) -> str:
         """Return the redacted object of a fact; the relation may mark it as personal: "has_password", "swordfish"."""
-        words, own = relation.replace("_", " "), self.text(target)
+        words, own = relation_words(relation), self.text(target)
         for begin in (f"{source} {words} ", f"{words}: "):
             redacted = self.text(begin + target)
             if not redacted.endswith((target, own)):

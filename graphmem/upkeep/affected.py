@@ -30,7 +30,7 @@ from graphmem.models import (
 )
 from graphmem.ontology import SIMILAR_TO
 from graphmem.text.names import NameFinder
-from graphmem.text.normalize import canonical, stems
+from graphmem.text.normalize import canonical, relation_words, stems
 from graphmem.upkeep.erasure import AffectedEntities, AffectedFacts, ErasureRequest, fact_goes, named_in, texts_of
 from graphmem.upkeep.reopened import find_reopened
 from graphmem.upkeep.scope_rows import edges_of
@@ -159,7 +159,7 @@ def _find_taken(request: ErasureRequest, turns: Mapping[str, Episode], mentions:
             first.setdefault((turns[i].session_id, word), i)
     entities = backend.get_entities([scope], sorted({mention.entity_id for mention in mentions}))
     facts = backend.get_edges([scope], backend.find_edges_of_episodes(scope, left)).values()
-    texts = [(edge.id, edge.episode_ids[0], f"{edge.relation.replace('_', ' ')} {edge.fact}") for edge in facts]
+    texts = [(edge.id, edge.episode_ids[0], f"{relation_words(edge.relation)} {edge.fact}") for edge in facts]
     texts += [(i, m.episode_id, e.summary) for m in mentions if (e := entities.get(i := m.entity_id)) and e.summary]
     names = stems(" ".join(entity.name for entity in entities.values()))
     said_in = {i: turns[i].session_id for i in left}

@@ -27,6 +27,7 @@ from graphmem.models import (
 )
 from graphmem.protocols import GraphBackend, has_expired, without_expired
 from graphmem.text import counted
+from graphmem.text.normalize import relation_words
 
 # Tol's "bright" and "muted" schemes (https://sronpersonalpages.nl/~pault/), safe for color blindness and readable with
 # dark text, ordered so that consecutive colors differ most.
@@ -99,7 +100,7 @@ def line(text: str) -> str:
 
 def words(relation: str) -> str:
     """Return a relation in readable form."""
-    return line(relation.replace("_", " "))
+    return line(relation_words(relation))
 
 
 def caption(picture: Picture) -> str:
