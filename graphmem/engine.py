@@ -33,13 +33,7 @@ from graphmem.results import LoadReport
 from graphmem.search.rerank import Reranker
 from graphmem.search.service import GraphRAGService
 from graphmem.settings import Settings
-from graphmem.telemetry import (
-    Attributes,
-    add_prices,
-    in_span,
-    register_gauges,
-    span,
-)
+from graphmem.telemetry import Attributes, add_prices, in_span, register_gauges, span
 from graphmem.text.english import english_pipeline
 from graphmem.text.names import phrase_finder
 from graphmem.trust import is_suspicious

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Generator, Sequence
@@ -75,7 +76,7 @@ class ScopeLocks:
     def held(self, scope: Scope, deadline: float | None = None) -> Generator[bool]:
         """Hold the lock of a scope; False if another thread holds it until the deadline, by `time.monotonic`."""
         lock = self._locks.setdefault(scope, threading.Lock())
-        left = threading.TIMEOUT_MAX if deadline is None else max(0.0, deadline - time.monotonic())
+        left = math.inf if deadline is None else max(0.0, deadline - time.monotonic())
         acquired = lock.acquire(timeout=min(left, threading.TIMEOUT_MAX))
         try:
             yield acquired

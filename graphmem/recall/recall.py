@@ -172,14 +172,15 @@ class _Run:
 
     def _expanded(self) -> Subgraph:
         """Return the subgraph of the current facts around the seeds; of all types if the routed ones have none."""
+        options = self.options
         graph = self._expand(self.edge_types)
-        if not graph.edge_ids and self.edge_types != self.options.edge_types:
+        if not graph.edge_ids and self.edge_types != options.edge_types:
             graph = self._expand(())
-        if self.options.filters is not None and self.options.hops(self.strategy):
-            options = self.options
-            around = self._seed_ids, options.edge_types, options.as_of, self._limits
-            graph = with_facts_of_hubs(self.backend, self.scopes, graph, *around)
-        return graph
+        if options.filters is None or not options.hops(self.strategy):
+            return graph
+        return with_facts_of_hubs(
+            self.backend, self.scopes, graph, self._seed_ids, options.edge_types, options.as_of, self._limits
+        )
 
     def _expand(self, edge_types: tuple[EdgeType, ...]) -> Subgraph:
         hops = self.options.hops(self.strategy)
