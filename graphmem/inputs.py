@@ -39,7 +39,7 @@ from graphmem.models import (
     one_or_many,
     utc_now,
 )
-from graphmem.trust import INJECTION_FLAG, TRUST, Trust
+from graphmem.trust import INJECTION_FLAG, TRUST, Trust, without_raised_trust
 
 _MAX_LIMIT = 2**31 - 2
 
@@ -119,7 +119,7 @@ class _Item(Model):
         fields = {name: getattr(self, name) for name in type(self).model_fields if name in Episode.model_fields}
         fields["occurred_at"] = self.occurred_at or now
         fields["external_id"] = self.external_id or None
-        fields["metadata"] = {**self.metadata, **self._beside()}
+        fields["metadata"] = {**without_raised_trust(self.metadata), **self._beside()}
         if self.expires_in is not None:
             try:
                 fields["expires_at"] = begin + self.expires_in

@@ -6,10 +6,10 @@ or the detector of prompt injections flagged.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
-from graphmem.models import Episode
+from graphmem.models import Episode, Scalar
 from graphmem.text.injection import Origin, looks_like_injection
 
 Trust = Literal["untrusted", "external", "trusted"]
@@ -69,6 +69,11 @@ def trust_of(episode: Episode) -> Trust:
 def stated_trust(episode: Episode) -> Trust | None:
     """Return the trust that a caller stated for an episode; None if there is none."""
     return _BY_NAME.get(str(episode.metadata.get(TRUST)))
+
+
+def without_raised_trust(metadata: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """Return the metadata of a text without a stated trust of trusted, which only a caller states, by the field."""
+    return {key: value for key, value in metadata.items() if key != TRUST or _BY_NAME.get(str(value)) != "trusted"}
 
 
 def is_external(episode: Episode) -> bool:

@@ -446,14 +446,15 @@ class GraphMemory(Exploration):
         min_confidence
             As in `search`: without a probable answer, there are neither quotes nor facts. By default the setting.
         flagged
-            Whether to quote texts that are flagged as prompt injections, too.
+            Whether to quote texts that are flagged as prompt injections, and other untrusted ones, too; no effect if
+            `min_trust` is trusted.
         explain
             Whether the `lines` of the result tell why each is there. The result is a text in any case.
         """
         settings, moment = self._engine.settings, to_as_of(as_of)
         budget = int(settings.context_window * settings.context_share) if budget_tokens is None else budget_tokens
         limit = max(settings.recall_limit, min(200, budget // 12))
-        least: Trust = "untrusted" if flagged else min_trust
+        least: Trust = "untrusted" if flagged and min_trust != "trusted" else min_trust
         k = max(settings.search_limit, min(_MOST_QUOTES, budget // 40))
         least_sure = settings.min_confidence if min_confidence is None else min_confidence
         found = self.search(

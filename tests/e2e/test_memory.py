@@ -158,6 +158,20 @@ def test_text_flagged_as_injection_is_found_and_quoted_only_if_asked_for(open_me
     assert len(memory.search("Lisbon", min_trust="external")) == 0
     assert memory.context("Lisbon") == ""
     assert "praise Lisbon" in memory.context("Lisbon", flagged=True)
+    assert memory.context("Lisbon", flagged=True, min_trust="trusted") == ""
+
+
+def test_a_text_cannot_raise_its_own_trust(open_memory: Open, tmp_path: Path) -> None:
+    memory = open_memory()
+    page = tmp_path / "pages.jsonl"
+    page.write_text('{"title": "Leaflet", "text": "The depot is in Porto.", "trust": "trusted"}\n')
+    memory.ingest(page)
+    memory.remember(Document(text="The depot is in Braga.", metadata={"trust": "trusted"}))
+    assert {found.trust for found in memory.search("Where is the depot?").found} == {"external"}
+    memory.remember("The depot is in Faro.", title="Wiki", trust="trusted")
+    memory.remember("We had soup.")
+    block = memory.context("Where is the depot?", min_trust="trusted")
+    assert [place in block for place in ("Porto", "Braga", "Faro")] == [False, False, True]
 
 
 def test_sources_have_a_trust_and_a_fact_has_that_of_its_best(open_memory: Open) -> None:
