@@ -162,7 +162,9 @@ def build_context(
     of_fact: dict[str, Fact] = {}
     for fact in order_facts(list(facts), said, weights):
         of_fact.setdefault(render_fact(fact), fact)
-    of_quote = {render_episode(episode, weights, most): episode for episode in said}
+    of_quote: dict[str, Episode] = {}
+    for episode in said:
+        of_quote.setdefault(render_episode(episode, weights, most), episode)
     stated, quotes, groups = list(of_fact), list(of_quote), list(communities)
     overview = _overview(groups, _share(budget_tokens, 2, stated or quotes), count_tokens)
     if overview:

@@ -216,6 +216,12 @@ def test_quotes_are_in_order_of_time_where_an_order_is_asked_for() -> None:
     assert block.index("I bought") < block.index("I made")
 
 
+def test_a_text_said_twice_is_quoted_once_as_the_better_of_the_two() -> None:
+    first, second = episode("The lesson is on Friday."), episode("The lesson is on Friday.")
+    _, items = build_context([], 100, question="When is the lesson?", episodes=[first, second])
+    assert list(items.values()) == [first]
+
+
 def test_a_turn_that_only_asks_the_question_is_not_quoted() -> None:
     said = [episode("Where do I work?"), episode("I work at Globex. Where do you work?")]
     block = render_context([], 200, question="where do I work", episodes=said)
