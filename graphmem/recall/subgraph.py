@@ -433,8 +433,11 @@ def stated_facts(
     """
     ids = evidence.episode_ids
     found = [i for scope in scopes for i in backend.find_edges_of_episodes(scope, ids)] if ids else []
+    rank = {episode_id: position for position, episode_id in enumerate(ids, 1)}
     read = backend.get_edges(scopes, found).values() if found else ()
-    followed = [e for e in read if not e.is_inferred and (not options.edge_types or e.edge_type in options.edge_types)]
+    # an erasure between the two reads may have taken the episode from a fact that others state as well
+    stated_by = [e for e in read if not e.is_inferred and not rank.keys().isdisjoint(e.episode_ids)]
+    followed = [e for e in stated_by if not options.edge_types or e.edge_type in options.edge_types]
     edges = [edge for edge in followed if _counts(edge, options, now)]
     edges += without_another_value(backend, scopes, followed, options)
     if not edges:
@@ -454,7 +457,6 @@ def stated_facts(
         decay_rate=options.temporal_decay_rate,
         text_weight=options.fact_text_weight,
     )
-    rank = {episode_id: position for position, episode_id in enumerate(ids, 1)}
     best = [min((i for i in edge.episode_ids if i in rank), key=rank.__getitem__) for edge in edges]
     alone = np.array([EVIDENCE / rank[i] ** 0.5 for i in best]) * np.prod(list(factors.values()), axis=0)
     stated: Counter[str] = Counter()

@@ -30,6 +30,7 @@ from graphmem.protocols import GraphBackend
 from graphmem.recall.options import RecallOptions
 from graphmem.recall.recall import recall
 from graphmem.recall.seeds import EntityEmbeddings, Vectors
+from graphmem.recall.subgraph import Evidence, stated_facts
 from graphmem.registry import open_backend
 from graphmem.results import RecallResult, Strategy, StrategyChoice
 from graphmem.settings import Settings
@@ -162,6 +163,14 @@ def test_facts_come_best_first_and_within_the_limit(backend: GraphBackend, strat
 def test_only_the_edge_types_asked_for_are_followed(backend: GraphBackend, strategy: Strategy) -> None:
     found = ask(backend, "rust", strategy=strategy, edge_types=(EdgeType.CAUSAL,))
     assert [fact.target for fact in found] == ["Outage"]
+
+
+def test_facts_whose_episode_is_erased_during_a_recall_are_left_out(
+    backend: GraphBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backend, "find_edges_of_episodes", lambda *_: [edge.id for edge in EDGES])
+    options, evidence = RecallOptions.of(Settings()), Evidence(episode_ids=("old",))
+    assert stated_facts(backend, [SCOPE], "Maya", evidence, options, DEFAULT_ONTOLOGY, NOW).edges == {}
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
