@@ -4,7 +4,7 @@ CALL () {
     UNWIND range(0, size($q.rows) - 1) AS position
     WITH position, $q.rows[position] AS row
     OPTIONAL MATCH (held:Graphmem {scope: $q.scope, external_key: row[1]})
-    OPTIONAL MATCH (taken:Graphmem {id: row[0]})
+    OPTIONAL MATCH (taken:Graphmem {id: row[0]}) USING INDEX SEEK taken:Graphmem(id)
     RETURN collect([position, held.id, taken.id]) AS found
 }
 WITH times, [f IN found WHERE f[1] IS NULL | f[0]] AS fresh, [f IN found WHERE f[1] IS NOT NULL | f] AS held,

@@ -3,7 +3,7 @@ UNWIND $q.scopes AS scope
 UNWIND $q.phrases AS phrase
 MATCH (a:Graphmem {scope: scope, canonical_name: phrase})
 WHERE a.entity_type IS NOT NULL
-MATCH (e:Graphmem {id: coalesce(a.entity_id, a.id)})
+MATCH (e:Graphmem {id: coalesce(a.entity_id, a.id)}) USING INDEX SEEK e:Graphmem(id)
 RETURN [e.id, phrase] AS row
 UNION ALL
 UNWIND $q.words AS word

@@ -1,6 +1,6 @@
 // Entities with the numbers of their visible facts and of the types of these; of a hub null and 0 (see hub_degrees).
 UNWIND $q.ids AS id
-MATCH (e:Graphmem {id: id})
+MATCH (e:Graphmem {id: id}) USING INDEX SEEK e:Graphmem(id)
 WHERE e.scope IN $q.scopes
 WITH e, COUNT { (e)--() } > 1000 AS is_hub
 OPTIONAL CALL (e, is_hub) {

@@ -1,6 +1,6 @@
 // The rows that a write references, and the rows that hold its keys, read before it changes anything.
 UNWIND $q.nodes AS id
-MATCH (n:Graphmem {id: id})
+MATCH (n:Graphmem {id: id}) USING INDEX SEEK n:Graphmem(id)
 RETURN ['node', n.id, n.scope, n:Entity, n.canonical_name, n.entity_type, n.entity_id] AS row
 UNION ALL
 UNWIND $q.names AS name

@@ -1,7 +1,7 @@
 // The best visible facts of each node of a frontier, with the node at the other end; of a hub only its id.
 // Hubs have a query of their own, whose plan takes the server a second.
 UNWIND $q.frontier AS id
-MATCH (n:Graphmem {id: id})
+MATCH (n:Graphmem {id: id}) USING INDEX SEEK n:Graphmem(id)
 WITH n, COUNT { (n)--() } > 1000 AS is_hub
 CALL (n, is_hub) {
     MATCH (n)-[r:/* include types */]-(o:Graphmem)

@@ -1,6 +1,6 @@
 // A page of the memberships of some entities.
 UNWIND $q.entities AS id
-MATCH (e:Graphmem {id: id})
+MATCH (e:Graphmem {id: id}) USING INDEX SEEK e:Graphmem(id)
 MATCH (e)-[m:IN_COMMUNITY]->(c:Graphmem)
 WHERE c.scope IN $q.scopes AND /* include membership_filters */
 /* include membership_page */

@@ -1,5 +1,5 @@
 // Replace the text of episodes.
 UNWIND $q.rows AS row
-MATCH (e:Graphmem {id: row[0]})
+MATCH (e:Graphmem {id: row[0]}) USING INDEX SEEK e:Graphmem(id)
 SET e.text = row[1]
 RETURN count(e) AS row

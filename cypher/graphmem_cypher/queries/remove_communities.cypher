@@ -1,6 +1,6 @@
 // Delete communities of a scope with their memberships; their parts lose their parent.
 UNWIND $q.ids AS id
-MATCH (c:Graphmem {id: id})
+MATCH (c:Graphmem {id: id}) USING INDEX SEEK c:Graphmem(id)
 WHERE c:Community AND c.scope = $q.scope
 CALL (c) {
     MATCH (part:Community)

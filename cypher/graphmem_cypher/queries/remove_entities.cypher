@@ -8,7 +8,7 @@ CALL () {
     DELETE a
 }
 UNWIND $q.ids AS id
-MATCH (e:Graphmem {id: id})
+MATCH (e:Graphmem {id: id}) USING INDEX SEEK e:Graphmem(id)
 WHERE e:Entity AND e.scope = $q.scope
 CALL (e) {
     // a name that stands for another entity stays

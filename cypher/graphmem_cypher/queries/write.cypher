@@ -10,18 +10,18 @@ CALL () {
 }
 CALL () {
     UNWIND $q.retyped AS row
-    MATCH (e:Graphmem {id: row[0]})
+    MATCH (e:Graphmem {id: row[0]}) USING INDEX SEEK e:Graphmem(id)
     REMOVE e:$(row[1])
     SET e:$(row[2])
 }
 CALL (times) {
     UNWIND $q.replaced AS row
-    MATCH (e:Graphmem {id: row[0]})
+    MATCH (e:Graphmem {id: row[0]}) USING INDEX SEEK e:Graphmem(id)
     SET e += /* include entity_values */
 }
 CALL () {
     UNWIND range(0, size($q.nodes) - 1) AS position
-    MATCH (n:Graphmem {id: $q.nodes[position]})
+    MATCH (n:Graphmem {id: $q.nodes[position]}) USING INDEX SEEK n:Graphmem(id)
     WITH position, n ORDER BY position
     RETURN collect(n) AS there
 }
@@ -64,7 +64,7 @@ CALL (times, nodes) {
 }
 CALL (times) {
     UNWIND $q.results AS row
-    MATCH (e:Graphmem {id: row[0]})
+    MATCH (e:Graphmem {id: row[0]}) USING INDEX SEEK e:Graphmem(id)
     SET e.processed_at = times[row[1]], e.retry_at = times[row[2]], e.error = row[3], e.attempts = row[4],
         e.queue = row[5], e.claimed_by = null, e.claimed_until = null
 }
