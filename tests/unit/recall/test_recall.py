@@ -168,7 +168,10 @@ def test_only_the_edge_types_asked_for_are_followed(backend: GraphBackend, strat
 def test_facts_whose_episode_is_erased_during_a_recall_are_left_out(
     backend: GraphBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(backend, "find_edges_of_episodes", lambda *_: [edge.id for edge in EDGES])
+    def stated(_scope: Scope, _ids: Sequence[str]) -> list[str]:
+        return [edge.id for edge in EDGES]
+
+    monkeypatch.setattr(backend, "find_edges_of_episodes", stated)
     options, evidence = RecallOptions.of(Settings()), Evidence(episode_ids=("old",))
     assert stated_facts(backend, [SCOPE], "Maya", evidence, options, DEFAULT_ONTOLOGY, NOW).edges == {}
 
