@@ -73,7 +73,7 @@ def stated_trust(episode: Episode) -> Trust | None:
 
 def without_raised_trust(metadata: Mapping[str, Scalar]) -> dict[str, Scalar]:
     """Return the metadata of a text without a stated trust of trusted, which only a caller states, by the field."""
-    return {key: value for key, value in metadata.items() if key != TRUST or _BY_NAME.get(str(value)) != "trusted"}
+    return {key: value for key, value in metadata.items() if (key, value) != (TRUST, "trusted")}
 
 
 def is_external(episode: Episode) -> bool:
