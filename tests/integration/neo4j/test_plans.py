@@ -26,7 +26,7 @@ NOT_EXPLAINED = {
     *("server", "try_index", "vector_index"),
 }
 
-# seldom used; on an empty store, these may begin at the page instead of the id
+# on an empty store, these may begin at the first id of the page instead, as their filters compare it
 SOUGHT_BY_PAGE = {"communities_by_id", "episodes_by_id", "merges_by_id", "recalls_by_id"}
 
 
