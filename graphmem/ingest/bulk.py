@@ -239,6 +239,14 @@ Index = Callable[[Scope, Callable[[int], None]], None]
 
 Detector = Callable[[Episode], bool]
 
+_Stated = tuple[Triple, ExtractedFact]
+
+_LIST_FACTS = 50
+"""Maximum facts of an episode of triples without a source: a recall reads all facts of the best episodes."""
+
+_LIST_LENGTH = 4 * MAX_FACT_BYTES
+"""Maximum characters of the text of an episode of triples."""
+
 
 class Loader:
     """Loader of items and triples into one store.
@@ -381,8 +389,8 @@ class Loader:
     ) -> LoadReport:
         """Store ready-made triples, one transaction per batch.
 
-        Triples with a `source` belong to the episode of that `external_id`; those of a batch without one share an
-        episode. Adding the same triples again changes nothing.
+        Triples with a `source` belong to the episode of that `external_id`; of those of a batch without one, each 50
+        share an episode. Adding the same triples again changes nothing.
         """
         started, progress = time.perf_counter(), Progress()
         for batch in _batches(triples, self._batch_size):
@@ -403,7 +411,7 @@ class Loader:
         skip_invalid: bool,
         progress: Progress,
     ) -> Written:
-        groups: dict[str | None, list[tuple[Triple, ExtractedFact]]] = {}
+        groups: dict[str | None, list[_Stated]] = {}
         for value in batch:
             try:
                 triple = Triple.of(value)
@@ -436,7 +444,7 @@ class Loader:
         return statement_of(edge, {}, self._ontology, properties=triple.metadata)
 
     def _write_triples(
-        self, scope: Scope, groups: dict[str | None, list[tuple[Triple, ExtractedFact]]], occurred_at: datetime | None
+        self, scope: Scope, groups: dict[str | None, list[_Stated]], occurred_at: datetime | None
     ) -> Written:
         readings = [
             InterpretedEpisode(
@@ -445,13 +453,29 @@ class Loader:
                 tuple(statement for _, statement in group),
                 settles=False,
             )
-            for source, group in groups.items()
+            for source, group in _of_episodes(groups)
         ]
         return self._writer.write(scope, readings, new_episodes=[reading.episode for reading in readings])
 
 
+def _of_episodes(groups: Mapping[str | None, list[_Stated]]) -> Iterator[tuple[str | None, list[_Stated]]]:
+    """Return the triples of each episode and their source; those without one in lists whose texts aren't cut."""
+    for source, group in groups.items():
+        if source is not None:
+            yield source, group
+            continue
+        begin, size = 0, 0
+        for i, (triple, _) in enumerate(group):
+            line = len(_line(_sentence(triple))) + 1
+            if i - begin == _LIST_FACTS or (i > begin and size + line > _LIST_LENGTH):
+                yield None, group[begin:i]
+                begin, size = i, 0
+            size += line
+        yield None, group[begin:]
+
+
 def _triple_episode(
-    scope: Scope, source: str | None, group: Sequence[tuple[Triple, ExtractedFact]], occurred_at: datetime | None
+    scope: Scope, source: str | None, group: Sequence[_Stated], occurred_at: datetime | None
 ) -> Episode:
     if source is None:
         # the id depends on the triples and their time, so that repeating a load adds nothing
@@ -462,19 +486,27 @@ def _triple_episode(
     return Episode(
         scope=scope,
         source="triple",
-        text=text_of_facts(t.fact or plain_fact(t.subject, t.relation, t.object) for t, _ in group),
+        text=text_of_facts(_sentence(triple) for triple, _ in group),
         occurred_at=occurred_at or utc_now(),
         processed_at=utc_now(),
         external_id=source,
     )
 
 
+def _sentence(triple: Triple) -> str:
+    return triple.fact or plain_fact(triple.subject, triple.relation, triple.object)
+
+
+def _line(sentence: str) -> str:
+    return clean(sentence, MAX_FACT_BYTES)
+
+
 def text_of_facts(sentences: Iterable[str]) -> str:
     """Return the text of a triple episode: a line for each fact, as many as fit into it."""
     lines: list[str] = []
-    left = MAX_FACT_BYTES * 4
+    left = _LIST_LENGTH
     for sentence in sentences:
-        line = clean(sentence, MAX_FACT_BYTES)
+        line = _line(sentence)
         left -= len(line) + 1
         if left < 0:
             break

@@ -350,6 +350,8 @@ def _premise_ids(fact: Fact) -> list[str]:
 EVIDENCE = 4.0
 """Score that the best episode adds to a fact of confidence 1, before the words that they share with the question."""
 
+_MOST_STATED = 2000  # facts that a recall reads of the best episodes; those of a long list may be thousands
+
 REPEATED = 0.7
 """Factor of what an episode adds to each further fact that it states, so that one text doesn't fill a result."""
 
@@ -432,7 +434,7 @@ def stated_facts(
         As in `graphmem.recall.recall.recall`.
     """
     ids = evidence.episode_ids
-    found = [i for scope in scopes for i in backend.find_edges_of_episodes(scope, ids)] if ids else []
+    found = _facts_of_best(backend, scopes, ids)
     rank = {episode_id: position for position, episode_id in enumerate(ids, 1)}
     read = backend.get_edges(scopes, found).values() if found else ()
     # an erasure between the two reads may have taken the episode from a fact that others state as well
@@ -468,6 +470,18 @@ def stated_facts(
             added[edges[i].id], rows[edges[i].id] = float(alone[i]) * REPEATED ** stated[best[i]], i
             stated[best[i]] += 1
     return StatedFacts({edge_id: edges[i] for edge_id, i in rows.items()}, added, rows, factors)
+
+
+def _facts_of_best(backend: GraphBackend, scopes: Sequence[Scope], episode_ids: Sequence[str]) -> list[str]:
+    """Return the ids of the facts of the best episodes; of fewer episodes, if they are more than a recall reads."""
+    best = list(episode_ids)
+    found: list[str] = []
+    while best:
+        found = [i for scope in scopes for i in backend.find_edges_of_episodes(scope, best)]
+        if len(found) <= _MOST_STATED:
+            break
+        del best[len(best) // 2 :]
+    return found[:_MOST_STATED]
 
 
 def _counts(edge: Edge, options: RecallOptions, now: datetime) -> bool:

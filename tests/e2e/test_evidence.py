@@ -57,6 +57,20 @@ def test_of_a_list_of_facts_only_those_that_share_a_word_count(memory: GraphMemo
     assert [f.source for f in memory.recall("Is there anybody with a cello?")] == ["Tom"]
 
 
+def test_every_fact_of_a_bulk_load_is_in_a_text_of_limited_length(memory: GraphMemory) -> None:
+    sentences = [f"Person {n} repairs {n} old clocks" for n in range(120)] + [f"{n} " + "long " * 390 for n in range(6)]
+    people = (f"Person {n}" for n in range(len(sentences)))
+    triples = [
+        {"subject": p, "relation": "does", "object": "work", "fact": s} for p, s in zip(people, sentences, strict=True)
+    ]
+    assert memory.add_facts(triples).stored == 4
+    assert memory.add_facts(triples).stored == 0
+    ids = {i for fact in memory.facts("work", limit=1000) for i in fact.episode_ids}
+    lists = [episode.text.splitlines() for episode in memory.episodes(sorted(ids))]
+    assert [len(lines) for lines in lists] == [50, 50, 23, 3]
+    assert [line for lines in lists for line in lines] == [sentence.strip() for sentence in sentences]
+
+
 @pytest.mark.server
 def test_evidence_keeps_to_filters_types_trust_and_time(memory: GraphMemory) -> None:
     question = "Who handed in a notice because of the pay?"

@@ -176,6 +176,27 @@ def test_facts_whose_episode_is_erased_during_a_recall_are_left_out(
     assert stated_facts(backend, [SCOPE], "Maya", evidence, options, DEFAULT_ONTOLOGY, NOW).edges == {}
 
 
+def test_facts_of_fewer_episodes_are_read_where_they_are_too_many(
+    backend: GraphBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[list[str]] = []
+
+    def stated(_scope: Scope, ids: Sequence[str]) -> list[str]:
+        asked.append(list(ids))
+        return [f"{episode_id}-{n}" for episode_id in ids for n in range(900)]
+
+    def get(_scopes: Sequence[Scope], ids: Sequence[str]) -> dict[str, Edge]:
+        asked.append(list(ids))
+        return {}
+
+    monkeypatch.setattr(backend, "find_edges_of_episodes", stated)
+    monkeypatch.setattr(backend, "get_edges", get)
+    options, evidence = RecallOptions.of(Settings()), Evidence(episode_ids=("a", "b", "c", "d", "e"))
+    stated_facts(backend, [SCOPE], "Maya", evidence, options, DEFAULT_ONTOLOGY, NOW)
+    assert [len(ids) for ids in asked] == [5, 2, 1800]
+    assert asked[1] == ["a", "b"]
+
+
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_hops_bound_what_is_reached(backend: GraphBackend, strategy: Strategy) -> None:
     assert {fact.target for fact in ask(backend, strategy=strategy, max_hops=1)} == {"Globex", "Jonas", "Rust"}
