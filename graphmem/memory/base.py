@@ -28,7 +28,7 @@ from graphmem.models import (
 )
 from graphmem.ontology import Ontology
 from graphmem.protocols import GraphBackend
-from graphmem.recall.facts import diff, history, live_facts, to_facts
+from graphmem.recall.facts import diff, history, live_entities, live_facts, to_facts
 from graphmem.recall.seeds import find_named
 from graphmem.results import Diff, Fact, Trace
 from graphmem.settings import Settings
@@ -159,9 +159,10 @@ class Exploration(ScopedMemory):
             found = self._engine.backend.find_entities(where, wanted, limit=limit)
         else:
             found = self._named(where, query, wanted, limit)
-        if any(entity.summary for entity in found) and self._engine.has_expired(where):
-            return [entity.changed(summary="") for entity in found]  # summaries may quote what has expired
-        return found
+        if not found or not self._engine.has_expired(where):
+            return found
+        live = live_entities(self._engine.backend, where, found, self._engine.clock())
+        return [entity.changed(summary="") for entity in live]  # summaries may quote what has expired
 
     def facts(
         self, name: str, *, as_of: AsOf | Time | None = None, limit: int = 100, scopes: Scopes | None = None

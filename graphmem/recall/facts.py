@@ -9,7 +9,7 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from graphmem.models import AsOf, Edge, EdgeQuery, Entity, Scope, TimeAxis, is_retracted
+from graphmem.models import AsOf, Edge, EdgeQuery, Entity, EpisodeQuery, Scope, TimeAxis, is_retracted
 from graphmem.protocols import GraphBackend
 from graphmem.recall.subgraph import sources_of, unexpired, with_trust
 from graphmem.results import Diff, EntityCounts, Fact
@@ -80,6 +80,18 @@ def live_facts(
         if len(facts) >= limit or len(edges) < wanted:
             return facts[:limit]
         wanted *= _MORE
+
+
+def live_entities(
+    backend: GraphBackend, scopes: Sequence[Scope], entities: Sequence[Entity], now: datetime
+) -> list[Entity]:
+    """Return entities without those that only expired episodes mention; two round trips."""
+    episodes_of: dict[str, set[str]] = {}
+    for mention in backend.all_mentions(scopes, entity_ids=[entity.id for entity in entities]):
+        episodes_of.setdefault(mention.entity_id, set()).add(mention.episode_id)
+    ids = set().union(*episodes_of.values())
+    expired = set(backend.find_episode_ids(scopes, EpisodeQuery(ids=tuple(ids), expired_by=now)))
+    return [entity for entity in entities if not (told := episodes_of.get(entity.id)) or told - expired]
 
 
 def history(

@@ -81,6 +81,8 @@ def test_nothing_of_an_episode_is_returned_once_it_has_expired(memory: GraphMemo
         "facts": lambda: [fact.target for fact in memory.facts("Maya")],
         "history": lambda: [fact.target for fact in memory.history("Maya")],
         "diff": lambda: [fact.target for fact in memory.diff(NOW - 2 * HOUR, NOW + HOUR).learned],
+        "entities": lambda: [entity.name for entity in memory.entities()],
+        "entities by name": lambda: [entity.name for entity in memory.entities("Porto")],
         "session": lambda: [episode.text for episode in memory.session("s")],
         "episodes": lambda: [episode.text for episode in memory.episodes([short])],
     }
