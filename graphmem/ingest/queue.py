@@ -30,7 +30,17 @@ from graphmem.ingest.requests import build_requests
 from graphmem.ingest.resolution import InterpretedEpisode, read_extraction
 from graphmem.ingest.write import Writer, Written
 from graphmem.llm.providers import kind_of
-from graphmem.models import Changes, Episode, EpisodeQuery, EpisodeState, ProcessingResult, Scope, new_id, utc_now
+from graphmem.models import (
+    Changes,
+    Episode,
+    EpisodeQuery,
+    EpisodeState,
+    ProcessingResult,
+    Scope,
+    is_expired,
+    new_id,
+    utc_now,
+)
 from graphmem.ontology import Ontology
 from graphmem.protocols import (
     Extraction,
@@ -449,6 +459,13 @@ class ExtractionQueue:
         return {fact.id for request in requests for fact in request.known.facts} if self._reads_known else None
 
     def _extracted(self, requests: Sequence[ExtractionRequest]) -> Sequence[Extraction | Exception]:
+        """Return the result of each request; an episode that expired while it waited states nothing."""
+        now = self._clock()
+        live = [request for request in requests if not is_expired(request.episode.expires_at, now)]
+        results = iter(self._timed(live) if live else ())
+        return [Extraction() if is_expired(r.episode.expires_at, now) else next(results) for r in requests]
+
+    def _timed(self, requests: Sequence[ExtractionRequest]) -> Sequence[Extraction | Exception]:
         about = {"graphmem.extractor": self._extractor.name, "graphmem.episodes": len(requests)}
         with span("graphmem.extract", about, duration="graph_extraction_duration_ms") as one:
             results = self._extract(requests)

@@ -20,6 +20,7 @@ from graphmem.upkeep.erase import Erased
 from graphmem.upkeep.forget import _erase_batch  # pyright: ignore[reportPrivateUsage]
 from tests.e2e.test_search import TokenWordVectors
 from tests.e2e.test_upkeep import left_of
+from tests.e2e.toy import ToyExtractor
 
 OpenMemory = Callable[..., GraphMemory]
 
@@ -93,6 +94,20 @@ def test_nothing_of_an_episode_is_returned_once_it_has_expired(memory: GraphMemo
     assert after == dict.fromkeys(everywhere, False)
     assert texts(memory) == ["Maya | visits | Nice"]
     assert targets(memory) == ["Nice"]
+
+
+def test_an_episode_that_expires_while_it_waits_is_not_extracted(
+    store_url: str, open_memory: OpenMemory, clock: Hands
+) -> None:
+    extractor = ToyExtractor()
+    memory = open_memory(store_url, extractor=extractor, clock=clock)
+    lines = ["Maya | visits | Nice", "Maya | visits | Porto", "Maya | visits | Turin"]
+    for text, lifetime in zip(lines, (None, HOUR, None), strict=True):
+        memory.remember(text, session_id="s", expires_in=lifetime)
+    clock.now = NOW + HOUR
+    assert memory.flush(10) == 0
+    assert extractor.seen == [lines[0], lines[2]]
+    assert targets(memory) == ["Nice", "Turin"]
 
 
 def test_a_fact_that_another_episode_states_outlives_the_expired_one(memory: GraphMemory, clock: Hands) -> None:
