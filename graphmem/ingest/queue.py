@@ -349,8 +349,11 @@ class ExtractionQueue:
         return sum(self._requeue(scope, "pending", lambda episode: without_delay(episode, now)) for scope in scopes)
 
     def retry_failed(self, scope: Scope) -> int:
-        """Requeue the dead letters of a scope with their attempts reset; return their number."""
-        return self._requeue(scope, "failed", lambda episode: ProcessingResult(episode.id))
+        """Requeue the dead letters of a scope with one attempt counted; return their number.
+
+        The attempt says that they may have been extracted before; then the next extraction replaces the results.
+        """
+        return self._requeue(scope, "failed", lambda episode: ProcessingResult(episode.id, attempts=1))
 
     def requeue_extracted(self, scope: Scope) -> int:
         """Requeue extracted episodes, so that the next extraction replaces their results; return their number.

@@ -132,6 +132,17 @@ def test_backfill_again_replaces_what_a_weaker_extractor_said_and_history_keeps_
     assert again.stats().pending_episodes == 0
 
 
+def test_a_dead_letter_of_a_second_extraction_still_replaces_the_first(store_url: str, open_memory: OpenMemory) -> None:
+    with open_memory(store_url) as memory:
+        memory.ingest(["Alice Stone | knows | Bob Miller"])
+    with open_memory(store_url, extractor=RaisesOrShort(), max_attempts=1) as memory:
+        memory.admin.backfill(again=True)
+        assert memory.stats().failed_episodes == 1
+    again = open_memory(store_url, extractor=Better())
+    assert again.admin.backfill(failed=True).extracted == 1
+    assert [fact.relation for fact in again.facts("Alice Stone")] == ["employs"]
+
+
 def test_what_an_unavailable_model_has_delayed_is_extracted_when_the_store_is_reopened(
     store_url: str, open_memory: OpenMemory
 ) -> None:
