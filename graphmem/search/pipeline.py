@@ -136,6 +136,13 @@ def rank(
     return ranking
 
 
+def _of_highest(values: NDArray[np.floating]) -> Floats:
+    """Return values of at least 0 as shares of the highest: of few texts, the one that matches least matches, too."""
+    values = np.asarray(values, dtype=np.float64)
+    highest = values.max(initial=0.0)
+    return values / highest if highest > 0 else np.zeros(len(values))
+
+
 def _placed(values: NDArray[np.floating], among: Ints, n: int) -> Floats:
     """Return the values of some episodes as an array of all, 0 elsewhere."""
     if len(among) == n:
@@ -180,8 +187,7 @@ def _text_parts(
         raw["date"] = _nearness(corpus.times.rows[:, 0], asked.period)
     weights = _weights(tokens)
     parts = {channel: weights[channel] * _placed(normalized(v[among]), among, n) for channel, v in raw.items()}
-    if len(among) and raw["lexical"][among].min() > 0 and not parts["lexical"].any():
-        parts["lexical"] = np.full(n, weights["lexical"])  # all episodes match equally well, which is evidence too
+    parts["lexical"] = weights["lexical"] * _placed(_of_highest(raw["lexical"][among]), among, n)
     candidates = among[_best(np.sum(list(parts.values()), axis=0)[among], CANDIDATES)]
     if tokens is not None and len(tokens.pieces):
         late, matched = np.zeros(n), np.zeros(n)
@@ -310,9 +316,8 @@ def _blend(
 ) -> None:
     """Blend the graph score into the ranking: ``(1 − .9 γ) × text + γ × weight × (walk + bridge)``."""
     text = ranking.total
-    scaled = normalized(text[among])
-    if len(among) and text[among].min() > 0 and not scaled.any():
-        scaled += 1  # all episodes match equally well
+    all_match = len(among) > 0 and ranking.channels["lexical"][among].min() > 0
+    scaled = _of_highest(text[among]) if all_match else normalized(text[among])
     kept = _placed(scaled, among, len(corpus)) * (1 - (1 - MIN_TEXT_SHARE) * graph_share)
     share = np.divide(kept, text, out=np.zeros(len(corpus)), where=np.abs(text) > 1e-12)
     ranking.channels = {channel: part * share for channel, part in ranking.channels.items()}

@@ -230,3 +230,15 @@ def test_a_name_of_one_session_opens_the_graph_less_than_one_across_documents() 
 
     assert graph(None) > 0
     assert graph("s") == 0
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_each_of_few_texts_that_share_words_with_a_question_matches(named: bool) -> None:
+    """The one that matches least isn't scored like one that shares no word."""
+    told = ["The harbour crane of Ghent is red.", "A long list of ships, cranes, quays and the harbour of Ghent."]
+    names = [("Ghent",), ("Ghent",)] if named else ()
+    made = corpus(*(({"text": text, "session_id": f"s{i}"}, 0.5) for i, text in enumerate(told)), names=names)
+    found = ranked(made, "Which colour has the crane in the harbour of Ghent?")
+    best, other = found.channels["lexical"].tolist()
+    assert best > other > 0
+    assert found.total[0] > found.total[1] > 0
