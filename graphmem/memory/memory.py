@@ -269,6 +269,9 @@ class GraphMemory(Exploration):
     ) -> LoadReport:
         """Store ready-made facts, without a language model.
 
+        Adding the same triples again changes nothing, even if one of them has ended since; with another `occurred_at`
+        they are stated again, and hold from then on.
+
         Parameters
         ----------
         triples
