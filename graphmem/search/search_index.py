@@ -33,13 +33,21 @@ from graphmem.text.normalize import terms
 
 _PAGE = 1000
 _BATCH = 64
-_BATCH_IN_TIME = 16  # rows of a batch if the time is limited: 16 turns of 2 kB take about a second
+_BATCH_IN_TIME = 16  # rows of the first batch if the time is limited: 16 turns of 2 kB take about a second
+_MOST_IN_TIME = 512  # rows of a later one: without a model, or of short facts, many take less than that
 _ATTEMPTS = 3  # to index a batch that erasures intervene in
 _KINDS: tuple[IndexKind, ...] = ("episode", "fact")  # in this order
 _MAX_LATENESS = 600.0  # seconds after which no process commits a row with an earlier id
 _USUAL_LATENESS = 60.0  # seconds within which nearly all rows are committed
 _FULL_SCAN_INTERVAL = 30.0  # seconds between scans over the maximum lateness
 _LAST = "~"  # sorts after every id
+
+
+def _next_batch(rows: int, seconds: float) -> int:
+    """Return the number of rows of the next batch, given those of the last one and its duration."""
+    if seconds < 0.2:
+        return min(2 * rows, _MOST_IN_TIME)
+    return max(rows // 2, _BATCH_IN_TIME) if seconds > 0.5 else rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,10 +132,13 @@ class SearchIndex:
         for kind in _KINDS:
             complete = False
             while not complete:
+                began = time.monotonic()
                 done, complete = self._index_batch(scope, kind, min(batch, left or batch), deadline)
                 if not done and not complete:
                     return False
                 left = None if left is None else left - done
+                if deadline is not None:
+                    batch = _next_batch(batch, time.monotonic() - began)
                 if done and (left == 0 or (deadline is not None and time.monotonic() >= deadline)):
                     return False
         if self.follower is None:
