@@ -13,7 +13,7 @@ that another one counts from ("a week from Monday").
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal, cast
@@ -71,6 +71,7 @@ class DateSpan:
     grain: Grain
 
 
+_SENTENCE_END = re.compile(r"[.!?]\s|\n")
 _HALVES = {"hour": (30, "minute"), "week": (3, "day"), "month": (2, "week"), "year": (6, "month")}
 _ASCII = str.maketrans("ſıİ\u212a", "siik")  # a case-insensitive pattern matches these as ASCII letters
 
@@ -108,12 +109,26 @@ def find_dates(text: str, reference: datetime, *, future: bool = False) -> list[
     found: list[_Found] = []
     for match in PATTERN.finditer(text if text.isascii() else text.translate(_ASCII)):
         words = match[0]
-        if words not in read:
-            read[words] = _read(match, reference, future)
-        if (date := read[words]) is not None and not _is_misread(match, date[0]):
+        if (month := _month_before(match, found, reference)) is not None:
+            date = _read(match, month, True)
+        elif words in read:
+            date = read[words]
+        else:
+            date = read[words] = _read(match, reference, future)
+        if date is not None and not _is_misread(match, date[0]):
             found.append((match, *date))
     spans = ((match.start() + lead, match.end(), interval) for match, lead, interval in _with_shared_years(found))
     return [DateSpan(start, end, text[start:end], *interval) for start, end, interval in spans]
+
+
+def _month_before(match: re.Match[str], found: Sequence[_Found], reference: datetime) -> datetime | None:
+    """Return the date with a month that the day of a month follows: "my last day is 17 April, I start on the 28th"."""
+    if match.lastgroup not in ("nth", "only") or not found:
+        return None
+    before, _, (begin, *_) = found[-1]
+    if before.lastgroup not in ("dmy", "mdy") or _SENTENCE_END.search(match.string, before.end() - 1, match.start()):
+        return None
+    return begin if abs(begin - reference) < timedelta(days=366) else None
 
 
 def periods_to(text: str, reference: datetime) -> list[DateSpan]:

@@ -149,6 +149,19 @@ def test_the_end_of_a_long_month_counts_back_into_a_short_one() -> None:
     assert only("three months ago", datetime(2023, 5, 31, tzinfo=UTC)).begin.month == 2
 
 
+@pytest.mark.parametrize(
+    ("text", "days"),
+    [
+        ("from 3 March until the 9th", ["2023-03-03", "2023-03-09"]),
+        ("until 28 March, then back by the 5th", ["2023-03-28", "2023-04-05"]),
+        ("I came on 3 March. See you on the 9th", ["2023-03-03", "2023-04-09"]),
+        ("born on 3 March 1980, back on the 5th", ["1980-03-03", "2023-05-05"]),
+    ],
+)
+def test_the_day_of_a_month_follows_a_date_of_its_sentence(text: str, days: list[str]) -> None:
+    assert [f"{span.begin:%Y-%m-%d}" for span in find_dates(text, MONDAY)] == days
+
+
 @pytest.mark.parametrize("text", ["in ſeptember", "on Frıday", "last wee\u212a", "two monthſ ago", "İn ſummer of 2020"])
 def test_letters_that_a_pattern_takes_for_ascii_are_read_as_such(text: str) -> None:
     plain = text.translate(str.maketrans("ſıİ\u212a", "siIK"))
