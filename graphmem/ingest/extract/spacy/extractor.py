@@ -249,7 +249,7 @@ def _is_small_talk(edge: ExtractedEdge, assistant: str, user: str) -> bool:
     """Return whether an assistant describes itself or makes an assumption about its user: "I love museums"."""
     if edge.source == assistant:
         lasting = edge.kind == "state" and edge.relation != "alias_of"
-        return lasting and not edge.relation.startswith(("recommends", "suggests", "plans_to"))
+        return lasting and not edge.relation.startswith(("recommends", "suggests"))
     return bool(user) and (user in (edge.source, edge.target) or edge.source.startswith(f"{user}'s "))
 
 

@@ -42,7 +42,7 @@ from graphmem.ontology import Ontology
 from graphmem.protocols import ExtractedEdge, ExtractedEnding
 
 if TYPE_CHECKING:
-    from spacy.tokens import Span
+    from spacy.tokens import Span, Token
 
 _RUMOR = re.compile(
     r"\b(?:so I(?:'ve| have)? heard|so I(?:'m| am| was) told|apparently|allegedly|rumor has it)\b", re.IGNORECASE
@@ -114,6 +114,8 @@ def _is_telling(clause: Clause, said: Statement, period: Period) -> bool:
     if lemma == "have" and any(is_counted(t) for t in objects_of(clause.verb, "dobj")):
         return True
     if lemma in ("have", "get"):
+        if any(_is_definite(noun) for noun in objects_of(clause.verb, "dobj")):
+            return False  # "I've got the letter"
         own = any(t.lower_ == "i" for t in clause.subjects)
         if own and clause.stance == "plans_to":
             return period.begin is not None
@@ -122,6 +124,10 @@ def _is_telling(clause: Clause, said: Statement, period: Period) -> bool:
         habit = clause.verb.tag_ in ("VBP", "VBZ") or _is_abstinence(clause)
         return habit or clause.ongoing or bool(clause.stance) or clause.ended or clause.began
     return lemma in words.TELLING or (clause.stance == "plans_to" and period.begin is not None)
+
+
+def _is_definite(noun: Token) -> bool:
+    return any(child.lower_ == "the" for child in noun.children)
 
 
 def _has_lasting(clause: Clause) -> bool:
@@ -284,8 +290,8 @@ class Facts:
             relation = f"also_{relation}"
         if source.name.lower() == target.name.lower() or not (source.named or target.named):
             return None
-        if not source.named and self._names.speaker is None:
-            return None  # "the single" of a document may be any single
+        if not source.named and (self._names.speaker is None or source.name.lower() in words.UNNAMED):
+            return None  # "the single" of a document may be any single, "the landlady" any landlady
         if self._ontology.is_single_valued(relation) and not said.explicit:
             return None  # a wrong fact would end a correct one: left to the strict patterns
         if said.explicit is False and _courtesy(clause, source, target, period):

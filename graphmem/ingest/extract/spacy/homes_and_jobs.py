@@ -259,7 +259,7 @@ def _being(clause: Clause, names: Names, period: Period) -> Iterator[Statement]:
     if clause.past and not clause.ongoing:
         return
     for token in objects_of(verb, "attr"):
-        if _is_occupation(token):
+        if is_occupation(token):
             for word, noun in (*prepositions(token), *prepositions(verb)):
                 if word in ("at", "for"):
                     after = "at" if word == "at" else "for"
@@ -274,7 +274,8 @@ def _being(clause: Clause, names: Names, period: Period) -> Iterator[Statement]:
                     yield Statement("works_at", end, explicit=True, certainty=LIKELY)
 
 
-def _is_occupation(noun: Token) -> bool:
+def is_occupation(noun: Token) -> bool:
+    """Return whether a noun is what somebody works as."""
     word = noun.lower_
     if noun.tag_ != "NN" or word in words.NO_OCCUPATIONS:
         return False

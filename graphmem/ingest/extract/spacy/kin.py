@@ -64,8 +64,8 @@ def _limits(modifier: Token) -> bool:
 
 def introduced(noun: Token) -> list[Token]:
     """Return the names of relatives or pets, for a list the first: Mia in "two kids, Mia and Leo"."""
-    if noun.lemma_.lower() not in words.RELATIONAL:
-        return []
+    if noun.lemma_.lower() not in words.RELATIONAL or any(child.dep_ == "case" for child in noun.children):
+        return []  # "it was my grandmother's, a Blüthner"
     return [c for c in noun.children if c.dep_ == "appos" and c.pos_ == "PROPN" and not _is_second_object(c, noun)]
 
 

@@ -333,9 +333,13 @@ class Names:
         for other in self.doc[start : token.i]:
             if other.dep_ in ("poss", "compound") and other.ent_type_ != "PERSON":
                 continue
+            if other.dep_ == "compound" and other.head.tag_ in ("NN", "NNS") and other.head.ent_iob_ == "O":
+                continue  # "the Swansea house"
             end = self._noun(other) if other.lower_ in words.KIN else None
             if end is not None and words.KIN[other.lower_] not in ("", gender):
                 continue
+            if end is None and words.KIN.get(other.lower_) == gender and not introduced(other):
+                return None  # "Mum sold the house"
             if end is None and (span := self._entity_at.get(other.i)) is not None and span.label_ == "PERSON":
                 end = self._of_entity(span)
             if end is not None and end.kind == "person" and not end.role and end.name not in others:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from graphmem.ingest.extract.spacy import words
 from graphmem.ingest.extract.spacy.clauses import dated, negation, objects_of, participles, subjects_of
 from graphmem.ingest.extract.spacy.facts import COMMON, EXPLICIT, PLAIN
+from graphmem.ingest.extract.spacy.homes_and_jobs import is_occupation
 from graphmem.ingest.extract.spacy.kin import introduced, is_former, is_named, role_of
 from graphmem.ingest.extract.spacy.names import End, Names, as_relative
 from graphmem.ingest.extract.spacy.render import Dates
@@ -61,7 +62,7 @@ def _called(token: Token, owner: End | None, names: Names, dates: Dates) -> Iter
             fact = _edge(owner, words.has(role), end, f"{owner.name} has a {role} named {end.name}.", PLAIN)
             yield replace(fact, valid_from=_since(token, dates))
         yield from (
-            _edge(end, "is_a", kind, f"{end.name} is a {kind.name}.", COMMON)
+            _edge(end, "is_a", kind, f"{end.name} is {_article(kind.name)} {kind.name}.", COMMON)
             for kind in names.end(token)
             if not kind.named and token.tag_ == "NN" and (owner is None or noun not in words.KIN)
         )
@@ -116,7 +117,7 @@ def _relative(token: Token, owner: End, named: End | None, names: Names) -> Iter
         return
     if token.dep_ == "attr" or is_named(token) or (token.dep_ == "poss" and token.head.lower_ == "name"):
         return  # "Anna is my sister" and "my sister's name is Anna" name her
-    for end in names.end(token):
+    for end in names.end(token) if owner.kind == "person" else ():
         if end.named and end.name.startswith(f"{owner.name}'s ") and noun != "baby":
             phrase = end.name[len(owner.name) + 3 :]
             if noun in words.UNTELLING_KIN and phrase == token.lower_:
@@ -140,7 +141,7 @@ def _office(token: Token, owner: End | None, named: End, names: Names) -> Iterat
         return
     if owner is not None and owner.label in ("ORG", "GPE", "WORK_OF_ART"):
         yield _edge(named, f"is_{office}_of", owner, f"{named.name} is {office} of {owner.name}.", PLAIN)
-    elif owner is None and token.dep_ in ("appos", "compound") and token.pos_ == "NOUN":
+    elif owner is None and token.dep_ in ("appos", "compound") and (is_occupation(token) or office in words.ROLES_OF):
         for end in names.end(token):
             if not end.named and not end.role:
                 yield _edge(named, "is_a", end, f"{named.name} is {_article(end.name)} {end.name}.", COMMON)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from graphmem.ingest.extract.spacy import words
 from graphmem.ingest.extract.spacy.clauses import SUBJECTS, dated, helpers
 from graphmem.ingest.extract.spacy.render import Dates
-from graphmem.ingest.extract.spacy.tokens import mend_relatives, mend_verbs
+from graphmem.ingest.extract.spacy.tokens import FIRM, mend_relatives, mend_verbs
 from graphmem.protocols import ExtractedEdge, ExtractedEnding, ExtractionRequest
 from graphmem.text.date_patterns import MONTHS
 
@@ -146,7 +146,7 @@ def prose(text: str, participants: Iterable[str] = (), *, message: bool = True) 
         return " ".join(_ended(block) for block in blocks if block.strip(",;:"))
     text = _SYMBOLS.sub(" ", "\n".join(_lines(text)))
     text = _SLANG.sub(lambda match: _PLAIN[(match.lastindex or 1) - 1], with_apostrophes(text))
-    text = re.sub(r"(?<!\s)\s+&\s+", " and ", text)
+    text = re.sub(rf"({FIRM.pattern})|(?<!\s)\s+&\s+", lambda match: match[1] or " and ", text)
     names = vocatives(participants)
     called = f"(?:{names.pattern})" if names else "(?!)"
     opening = re.compile(rf"(?:(?:{_GREETING}|{called})(?!\w)[,!.;\s]*)+", re.IGNORECASE)

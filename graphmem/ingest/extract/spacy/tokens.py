@@ -21,6 +21,13 @@ _COMPOUND = re.compile(
     rf"\b(?:{'|'.join(words.KIN_PREFIXES)})?(?P<kin>[a-zé]{{3,14}})(?:-in-law| in law)?(?![\w-])", re.IGNORECASE
 )
 _HYPHENATED = re.compile(r"\b[a-z]{2,12}(?:-[a-z]{2,12}){1,2}(?= (?P<kin>[a-zé]{3,14})\b)")  # "next-door neighbor"
+FIRM = re.compile(
+    r"\b(?:[A-Z][\w'’-]* & (?:Sons?|Daughters?|Co|Company|Partners|Associates|Bros|Brothers)\b"
+    r"|(?<=\bat )[A-Z][\w'’-]* & [A-Z][\w’-]*(?!['’]s?\b))"
+)
+"""Names of two parts that are one firm: "Dwyer & Sons", "at Marks & Spencer"."""
+
+_KNOWN_FIRM = "google"  # which the models always read as the name of an organization
 _LONGEST = 6
 
 
@@ -30,10 +37,11 @@ def parsed(pipeline: Language, text: str) -> Doc:
 
 
 def tokens(pipeline: Language, text: str) -> Doc:
-    """Return the tokens of a text: "brother-in-law" as one, like "brother", and names of relatives as a known one."""
+    """Return the tokens of a text: "brother-in-law" and "Dwyer & Sons" as one, names of relatives as a known one."""
     doc = pipeline.make_doc(text)
     found = [(m.span(), m["kin"].lower()) for m in _COMPOUND.finditer(text) if m[0].lower() in words.KIN]
     found += [(m.span(), "old") for m in _HYPHENATED.finditer(text) if m["kin"] in words.KIN]
+    found += [(m.span(), _KNOWN_FIRM) for m in FIRM.finditer(text)]
     merged: set[int] = set()
     with doc.retokenize() as retokenizer:
         for place, norm in found:

@@ -454,6 +454,12 @@ def test_one_s_own_words_beside_them_are_read(text: str) -> None:
         ("I adopted a cat called Vespa on 3 January.", "Sam has_cat Vespa", ("2025-01-03", None)),
         ("I got married on 3 January.", "Sam has_status married", ("2025-01-03", None)),
         ("I have a cat called Vespa.", "Sam has_cat Vespa", ("2025-03-10", None)),
+        ("My last day is 17 April, then I start at Initech on the 28th.", "Sam works_at Initech", ("2025-04-28", None)),
+        (
+            "Finn is going to Leeds for his studies in September, not to Bonn, he changed his mind on Friday.",
+            "Finn plans_to_go_to Leeds",
+            ("2025-09-01", None),
+        ),
     ],
 )
 def test_a_fact_holds_when_its_sentence_says(text: str, fact: str, span: tuple[str, str | None]) -> None:
@@ -483,6 +489,15 @@ def test_a_former_home_ends_no_other_one(past: str) -> None:
         ("My boss is Anna's brother.", set[str]()),
         ("Anna manages Peter.", set[str]()),
         ("Sony manages Acme.", set[str]()),
+        ("I work at Marks & Spencer.", {"Sam works_at Marks & Spencer"}),
+        ("I work for Brown & Partners.", {"Sam works_at Brown & Partners"}),
+        ("I met Ana & Tom.", {"Sam met Ana", "Sam met Tom"}),
+        ("Mum sold the Swansea house and she moves in with us.", set[str]()),
+        ("It was my grandmother's, a Blüthner.", set[str]()),
+        ("I've got the letter here.", set[str]()),
+        ("The landlady is called Dona Alva.", set[str]()),
+        ("Tom reckons Cardiff in October instead.", set[str]()),
+        ("I met Jane, an accountant.", {"Sam met Jane", "Jane is_a accountant"}),
     ],
 )
 def test_a_plain_sentence_gives_just_what_it_says(text: str, facts: set[str]) -> None:
