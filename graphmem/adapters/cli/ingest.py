@@ -23,9 +23,12 @@ if TYPE_CHECKING:
 _PRINTED = 20  # refused lines that are printed
 
 LEFT_OUT = {
+    "ambiguous name": "first names of several known people, where the session doesn't tell which of them",
     "edge_limit": "facts beyond the 15 of an episode, the least certain ones",
+    "end of a text beyond 16,000 bytes": "ends of long texts, which the language model isn't shown",
     "ending of a relation with several values": "ends that don't say which of several facts is over",
-    "ending of an unknown fact": "ends of facts that aren't stored",
+    "ending of an unknown fact": 'statements that something is over ("I left Acme") where no stored fact says that it '
+    "held: nothing to end",
     "entity name": "names of fewer than 3 characters, or without a letter or digit",
     "entity_limit": "names beyond the 10 of an episode, those without a fact",
     "limit": "names and facts beyond the 10 and 15 of an episode, the least certain ones",
@@ -35,6 +38,7 @@ LEFT_OUT = {
     "malformed triple": "recorded triples that don't have three parts",
     "naive valid_from": "facts whose beginning has no time zone",
     "naive valid_to": "facts whose end has no time zone",
+    "not English": "texts in other languages, of which the local extractor reads nothing",
     "personal data": "e-mail addresses and phone numbers, which are redacted",
     "relation": "facts whose relation has no letter or digit",
     "self-loop": "facts from an entity to itself",
