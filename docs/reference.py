@@ -131,7 +131,8 @@ def ontology_page() -> str:
     for word, relation in DEFAULT_ONTOLOGY.synonyms.items():
         synonyms.setdefault(relation, []).append(f"`{word}`")
     lines = [_ONTOLOGY.rstrip("\n"), "\n## Entity types\n"]
-    lines.append(", ".join(f"`{kind}`" for kind in ENTITY_TYPES) + ". Any other word is stored as `concept`.")
+    lines.append(", ".join(f"`{kind}`" for kind in ENTITY_TYPES) + ". Another word is stored as `concept`, and")
+    lines.append("itself as the property `declared_type`.")
     lines += [
         "\n## Edge types\n",
         "| type | weight in recall | relations that get this type unless one is stated |",

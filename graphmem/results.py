@@ -398,6 +398,8 @@ class LoadReport(Model):
         Rejected items, at most 1,000; `rejected_count` counts all.
     dropped
         Number of results dropped by extractors and limits, by reason.
+    unknown_types
+        Number of new entities whose stated type isn't in the ontology, by that type; they are stored as ``concept``.
     seconds
         Wall time including indexing.
     """
@@ -415,6 +417,7 @@ class LoadReport(Model):
     rejected: tuple[Rejected, ...] = ()
     rejected_count: int = 0
     dropped: dict[str, int] = {}
+    unknown_types: dict[str, int] = {}
     seconds: float = 0.0
 
     @classmethod
@@ -423,10 +426,11 @@ class LoadReport(Model):
         counts = {
             name: sum(getattr(report, name) for report in reports)
             for name in cls.model_fields
-            if name not in ("rejected", "dropped")
+            if name not in ("rejected", "dropped", "unknown_types")
         }
         rejected = tuple(each for report in reports for each in report.rejected)
-        dropped = Counter[str]()
+        dropped, unknown_types = Counter[str](), Counter[str]()
         for report in reports:
             dropped.update(report.dropped)
-        return cls(**counts, rejected=rejected[:MAX_REJECTED], dropped=dict(dropped))
+            unknown_types.update(report.unknown_types)
+        return cls(**counts, rejected=rejected[:MAX_REJECTED], dropped=dict(dropped), unknown_types=dict(unknown_types))

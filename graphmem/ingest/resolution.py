@@ -201,6 +201,9 @@ def _reason(error: InvalidInput) -> str:
 # Resolution ---------------------------------------------------------------------------------------
 
 
+DECLARED_TYPE = "declared_type"
+"""Property of a new entity: its stated type, where the ontology lacks it."""
+
 TYPE_STATED = "type_stated"
 """Property that is False on entities of unstated type; the first mention with a stated type sets it."""
 
@@ -501,7 +504,7 @@ class Resolver:
 
     def _new_entity(self, mention: EntityMention, seen_at: datetime) -> Entity:
         kind = mention.entity_type or self._usual.get(mention.canonical)
-        properties: Properties = {"declared_type": mention.declared_type} if mention.declared_type else {}
+        properties: Properties = {DECLARED_TYPE: mention.declared_type} if mention.declared_type else {}
         if kind is None or mention.guessed:
             properties[TYPE_STATED] = False
         return Entity.trusted(  # cleaned by `EntityMention.of`

@@ -218,6 +218,7 @@ def _print_result(session: Session, memory: GraphMemory, load: FileLoad) -> None
                 **{name: getattr(report, name) for name in names},
                 "waiting": memory.stats().pending_episodes,
                 "dropped": report.dropped,
+                "unknown_types": report.unknown_types,
                 "refused_count": report.rejected_count,
                 "refused": [{"file": r.source, "line": r.line, "reason": r.reason} for r in load.refused]
                 + [{"item": r.item, "reason": r.reason} for r in items],
@@ -260,6 +261,10 @@ def _summary(report: LoadReport, files: int) -> list[tuple[str, Any]]:
     for reason, number in sorted(report.dropped.items(), key=lambda item: -item[1]):
         words = LEFT_OUT.get(reason)
         rows.append(("left out", f"{number:,} × {reason}" + (f": {words}" if words else "")))
+    if types := sorted(report.unknown_types.items(), key=lambda item: -item[1]):
+        listed = ", ".join(f"{number:,} × {word}" for word, number in types[:_PRINTED])
+        more = f" and {len(types) - _PRINTED:,} more" if len(types) > _PRINTED else ""
+        rows.append(("unknown types", f"{listed}{more}: stored as concept; the setting ontology adds types"))
     speed = f", {report.received / report.seconds:,.0f} a second" if report.seconds and report.received else ""
     rows.append(("time", f"{report.seconds:.1f} s{speed}"))
     if report.rejected_count:

@@ -355,6 +355,25 @@ def test_what_ingest_left_out_is_explained(shell: Shell) -> None:
     assert "left out 2 × self-loop: facts from an entity to itself left out 1 × own reason" in told
 
 
+def test_types_outside_of_the_ontology_are_named_until_it_has_them(shell: Shell) -> None:
+    names = [("Billing", "service"), ("Search", "service"), ("Ops", "team")]
+    lines = [{"subject": a, "relation": "uses", "object": "Redis", "subject_type": b} for a, b in names]
+    for name in ("first.jsonl", "second.jsonl"):  # what the second one states is known
+        shell.write_lines(name, *lines)
+    (shell.folder / "ontology.toml").write_text('entity_types = ["service", "team"]')
+
+    ran = shell.run("ingest", "first.jsonl", "second.jsonl", "--json", GRAPHMEM_EMBEDDINGS="none")
+    told = shell.run("ingest", "first.jsonl", "--scope", "b", GRAPHMEM_EMBEDDINGS="none")
+    known = shell.run(
+        "ingest", "first.jsonl", "--scope", "c", GRAPHMEM_EMBEDDINGS="none", GRAPHMEM_ONTOLOGY="ontology.toml"
+    )
+
+    assert json.loads(ran.out)["unknown_types"] == {"service": 2, "team": 1}
+    words = " ".join(told.out.split())
+    assert "unknown types 2 × service, 1 × team: stored as concept; the setting ontology adds types" in words
+    assert "unknown types" not in known.out
+
+
 def test_every_reason_to_leave_something_out_is_explained() -> None:
     found = {"ungrounded", "short name"}  # returned by a function
     for path in (ROOT / "graphmem" / "ingest").rglob("*.py"):
