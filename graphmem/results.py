@@ -312,6 +312,8 @@ class Stats(Model):
 
     Attributes
     ----------
+    aliases
+        All names of entities, their own canonical names among them: an entity without other names counts 1.
     pending_episodes, failed_episodes
         Episodes waiting for extraction; episodes without attempts left.
     community_members, waiting_entities

@@ -493,6 +493,7 @@ class Subgraph:
 class StoreStats:
     """Row counts of a scope; totals include archived and ended rows.
 
+    `aliases` counts all names of entities, their own canonical names among them: one without other names counts 1.
     `community_members` counts the entities that are currently in a community of level 0.
     """
 
