@@ -3,6 +3,7 @@
 // scope: whose data, as "01 Scopes" lists it. name, other: entities, by any of their names.
 // date: the day that "04 As of a date" looks at. days: how far "05 What changed" looks back.
 // speaker: of "10 What somebody said". query: words of a question for "15 Why was this recalled", '' is the last one.
+// words: what "21 Find by words" looks for.
 :param {
   scope: 'default',
   name: 'Maya Chen',
@@ -10,5 +11,6 @@
   date: '2026-01-31',
   days: 7,
   speaker: 'Maya Chen',
-  query: ''
+  query: '',
+  words: 'Globex'
 }

@@ -33,9 +33,9 @@ from tests.integration.neo4j.support import MOMENT, ask, edge, explain, operator
 from tests.integration.neo4j.team import TEAM, UNREADABLE, WAITING, open_team, tell
 from tests.neo4j_server import NoServer, forget_plans
 from tests.shared_servers import unavailable
+from tests.unit.graphmem_neo4j.page import PAGE, listed_properties
 
 DOCS = pathlib.Path(__file__).parents[3] / "docs"
-PAGE = (DOCS / "reference" / "neo4j-graph.md").read_text("utf-8")
 GUIDE = (DOCS / "how-to" / "neo4j.md").read_text("utf-8")
 COMMANDS = {name for name, text in saved().items() if re.search(r"^:", text, re.MULTILINE)}
 QUERIES = sorted(set(saved()) - COMMANDS)
@@ -48,6 +48,7 @@ PARAMETERS: dict[str, Any] = {
     "days": 7.0,  # Browser makes floats of all numbers
     "speaker": "Ravi Menon",
     "query": "",
+    "words": "Globex",
 }
 # with few nodes the server rightly scans them all
 CROWD = [(f"Person {n}", "knows", f"Person {n + 1}") for n in range(1500)]
@@ -351,6 +352,14 @@ def test_inferred_facts_come_with_their_premises(run: Run, empty_neo4j_of_module
     assert facts_in(run("07_contradictions", scope=scope.key)) == set()
 
 
+def test_words_find_entities_by_any_of_their_names_and_episodes(run: Run) -> None:
+    found = [(row["what"], row["kind"], row["text"]) for row in run("21_find_by_words", words=" NEO4J  pick ")]
+    assert found == [("episode", "Maya Chen", "Ravi and I picked Neo4j for Apollo.")]
+    found = [(row["what"], row["kind"], row["text"]) for row in run("21_find_by_words", words="lena")]
+    assert found[0] == ("entity", "person", "Lena Ortiz")
+    assert ("episode", "Ravi Menon", "Lena from Hooli reviews our data model.") in found
+
+
 @pytest.mark.parametrize("name", [name for name in QUERIES if "$scope" in saved()[name]])
 def test_another_scope_is_not_seen(run: Run, name: str) -> None:
     seen = {text for row in run(name, name="Umbrella", other="Maya Chen") for text in texts_in(row.values())}
@@ -383,7 +392,22 @@ def test_the_statements_of_the_page_run_one_after_the_other(store: Neo4jBackend)
         unavailable(NoServer("the server has no Graph Data Science"))
     for statement in statements:
         with store.database.session() as session:
-            assert list(session.run(cast("Any", statement.replace("'default'", f"'{TEAM.key}'"))))
+            found = list(session.run(cast("Any", statement.replace("'default'", f"'{TEAM.key}'"))))
+        assert found
+        assert not any("heir" in text for row in found for text in texts_in(row.values()))  # OTHERS
+
+
+def test_the_tables_of_the_page_have_the_properties_that_are_there(store: Neo4jBackend) -> None:
+    nodes = "CALL db.schema.nodeTypeProperties() YIELD nodeLabels, propertyName RETURN [nodeLabels, propertyName]"
+    facts = (
+        "CALL db.schema.relTypeProperties() YIELD relType, propertyName RETURN [[split(relType, '`')[1]], propertyName]"
+    )
+    rows = [*ask(store, nodes), *ask(store, facts)]
+    of_all = listed_properties()["Graphmem"]
+    listed = {label: names | of_all for label, names in listed_properties().items() if names and label != "Graphmem"}
+    there = {(label, name) for labels, name in rows for label in labels if label in listed and name != "note"}  # OTHERS
+    assert len(there) > 60
+    assert sorted((label, name) for label, name in there if name not in listed[label]) == []
 
 
 def test_the_guide_lists_the_saved_queries_by_their_titles() -> None:
