@@ -118,7 +118,10 @@ def _activity(token: Token, names: Names) -> Iterator[End]:
 
 
 def _prepositions(clause: Clause, names: Names) -> Iterator[Statement]:
-    """Yield statements such as "went_to", "plays_tennis_with", "lost_job_at", and for passives "founded_by"."""
+    """Yield statements such as "went_to", "plays_tennis_with", "lost_job_at", and for passives "founded_by".
+
+    The name of an object is no part of the relation: it is the target of a fact of its own.
+    """
     verb, lemma = clause.verb, clause.verb.lemma_.lower()
     relation = verb_form(clause)
     objects = objects_of(verb, "dobj")
@@ -127,7 +130,7 @@ def _prepositions(clause: Clause, names: Names) -> Iterator[Statement]:
         simple = [t for t in objects if t.pos_ in ("NOUN", "PROPN") and not t.ent_type_ and t.text.isalpha()]
         if len(objects) != 1 or (not simple and objects[0].pos_ != "PROPN" and not objects[0].ent_type_):
             return
-        middle = f"_{objects[0].lower_}" if simple else ""
+        middle = f"_{objects[0].lower_}" if simple and objects[0].pos_ == "NOUN" else ""
         if simple and (
             lemma in words.LIKING or simple[0].lower_ in words.MEASURES or (lemma == "have" and is_state(clause))
         ):
