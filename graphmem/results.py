@@ -401,7 +401,7 @@ class LoadReport(Model):
     dropped
         Number of results dropped by extractors and limits, by reason.
     unknown_types
-        Number of new entities whose stated type isn't in the ontology, by that type; they are stored as ``concept``.
+        Number of mentions whose stated type isn't in the ontology, by that type; it is stored as ``concept``.
     seconds
         Wall time including indexing.
     """

@@ -13,7 +13,7 @@ from graphmem.inference.premises import write_facts
 from graphmem.ingest.corrections import EarlierExtraction
 from graphmem.ingest.entity_matching import NoteLinks, Outdated, Prepared, SimilarEntities
 from graphmem.ingest.fact_ledger import End, FactLedger, TellerAbout, entity_names, open_ledger, teller_of
-from graphmem.ingest.resolution import DECLARED_TYPE, EntityMention, InterpretedEpisode, Resolver, clamped
+from graphmem.ingest.resolution import EntityMention, InterpretedEpisode, Resolver, clamped
 from graphmem.ingest.supersession import Teller
 from graphmem.models import (
     Changes,
@@ -40,7 +40,7 @@ _LAST_DAY = timedelta(days=1)
 
 @dataclass(slots=True)
 class Written:
-    """Counts of a write; `dropped` counts by reason, `unknown_types` new entities by their type outside the ontology.
+    """Counts of a write; `dropped` counts by reason, `unknown_types` mentions by their type outside the ontology.
 
     `new_entities` (ids), `entity_types` and `edge_types` (of new rows), and `is_outdated`, whether an erasure kept the
     queued episodes from being written, are those of one write and are not summed.
@@ -225,9 +225,7 @@ class Writer:
         written.entities = resolver.created
         written.merged = len(resolver.merges)
         written.new_entities = resolver.new_ids
-        new = [each for each in resolver.entities if resolver.is_new(each.id)]
-        written.entity_types = Counter(each.entity_type for each in new)
-        written.unknown_types = Counter(str(word) for each in new if (word := each.properties.get(DECLARED_TYPE)))
+        written.entity_types = Counter(each.entity_type for each in resolver.entities if resolver.is_new(each.id))
         created = ledger.created
         written.edges, written.edge_types = len(created), Counter(edge.edge_type.value for edge in created)
         written.supported = ledger.supported
@@ -263,6 +261,7 @@ class Writer:
             mention = self._as_stored(mention)
             entity = resolver.resolve(mention, seen_at)
             if (pair := (entity.id, episode.id)) not in mentions:
+                written.unknown_types.update([mention.declared_type] if mention.declared_type else [])
                 mentions[pair] = Mention.trusted(
                     entity_id=entity.id,
                     episode_id=episode.id,

@@ -358,8 +358,9 @@ def test_what_ingest_left_out_is_explained(shell: Shell) -> None:
 def test_types_outside_of_the_ontology_are_named_until_it_has_them(shell: Shell) -> None:
     names = [("Billing", "service"), ("Search", "service"), ("Ops", "team")]
     lines = [{"subject": a, "relation": "uses", "object": "Redis", "subject_type": b} for a, b in names]
-    for name in ("first.jsonl", "second.jsonl"):  # what the second one states is known
-        shell.write_lines(name, *lines)
+    shell.write_lines("first.jsonl", *lines)
+    leads = {"subject": "Ada", "relation": "leads", "object": "Ops", "object_type": "team", "source": "m1"}
+    shell.write_lines("second.jsonl", leads)
     (shell.folder / "ontology.toml").write_text('entity_types = ["service", "team"]')
 
     ran = shell.run("ingest", "first.jsonl", "second.jsonl", "--json", GRAPHMEM_EMBEDDINGS="none")
@@ -368,7 +369,7 @@ def test_types_outside_of_the_ontology_are_named_until_it_has_them(shell: Shell)
         "ingest", "first.jsonl", "--scope", "c", GRAPHMEM_EMBEDDINGS="none", GRAPHMEM_ONTOLOGY="ontology.toml"
     )
 
-    assert json.loads(ran.out)["unknown_types"] == {"service": 2, "team": 1}
+    assert json.loads(ran.out)["unknown_types"] == {"service": 2, "team": 2}
     words = " ".join(told.out.split())
     assert "unknown types 2 × service, 1 × team: stored as concept; the setting ontology adds types" in words
     assert "unknown types" not in known.out
