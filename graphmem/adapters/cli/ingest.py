@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphmem.adapters.cli.session import FAILED, INTERRUPTED, SOME_REFUSED, Session, command, moment
+from graphmem.errors import BackendUnavailable, StoreReadOnly
 from graphmem.text import counted
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from graphmem.results import LoadReport
 
 _PRINTED = 20  # refused lines that are printed
+_CONTINUE = "to continue, run the same command again; stored items are not added twice"
 
 LEFT_OUT = {
     "ambiguous name": "first names of several known people, where the session doesn't tell which of them",
@@ -113,6 +115,11 @@ def ingest(
         except KeyboardInterrupt:
             _print_interrupted(session.out, memory, load)
             raise typer.Exit(INTERRUPTED) from None
+        except BackendUnavailable as error:
+            if not isinstance(error, StoreReadOnly):
+                session.out.note("the store failed; what was stored before is kept")
+                session.out.note(_CONTINUE)
+            raise
         _print_result(session, memory, load)
     report = load.report
     if report.rejected_count:
@@ -204,7 +211,7 @@ def _print_interrupted(out: Output, memory: GraphMemory, load: FileLoad) -> None
     read = load.report.received + (load.progress.received if load.progress is not None else 0)
     items, wait = counted(read, "item was", "items were"), counted(waiting, "episode waits", "episodes wait")
     out.note(f"interrupted: {items} read; what was stored is kept, {wait} for extraction")
-    out.note("to continue, run the same command again; stored items are not added twice")
+    out.note(_CONTINUE)
 
 
 def _print_result(session: Session, memory: GraphMemory, load: FileLoad) -> None:

@@ -22,7 +22,9 @@ import pytest
 
 from graphmem.adapters.cli import main
 from graphmem.adapters.cli.ingest import LEFT_OUT
+from graphmem.errors import BackendUnavailable
 from graphmem.ingest.extract.spacy.extractor import MAX_EDGES, MAX_ENTITIES
+from graphmem.ingest.files import FileLoad
 from graphmem.ingest.resolution import read_extraction
 from graphmem.models import Episode, Scope
 from graphmem.ontology import DEFAULT_ONTOLOGY
@@ -353,6 +355,20 @@ def test_what_ingest_left_out_is_explained(shell: Shell) -> None:
     told = " ".join(ran.out.split())  # a narrow terminal breaks the lines
     assert "left out 127 × entity_limit: names beyond the 10 of an episode, those without a fact left out 2" in told
     assert "left out 2 × self-loop: facts from an entity to itself left out 1 × own reason" in told
+
+
+def test_ingest_into_a_store_that_fails_says_how_to_continue(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise BackendUnavailable("bolt://host: the server doesn't answer")
+
+    monkeypatch.setattr(FileLoad, "run", fail)
+    shell.write_lines("chat.jsonl", *TURNS)
+
+    ran = shell.run("ingest", "chat.jsonl", "--extractor", "none", GRAPHMEM_EMBEDDINGS="none")
+
+    assert ran.code == 3
+    assert "to continue, run the same command again" in ran.err
+    assert ran.err.splitlines()[-1] == "graphmem: bolt://host: the server doesn't answer"
 
 
 def test_types_outside_of_the_ontology_are_named_until_it_has_them(shell: Shell) -> None:
