@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count, repeat
-from ssl import SSLCertVerificationError
+from ssl import SSLCertVerificationError, SSLError
 from urllib.parse import SplitResult, unquote, urlsplit
 
 import neo4j
@@ -251,8 +251,7 @@ def _first_answer(driver: Driver, address: ServerAddress, wait: float) -> str:
                 ) from error
             if time.monotonic() >= deadline:
                 raise BackendUnavailable(
-                    f"{address.name}: {_state(error)} after {wait:g} s ({_reason(error)}); check that the server runs, "
-                    "and the address; if it takes longer to start, raise the setting store_wait (GRAPHMEM_STORE_WAIT)"
+                    f"{address.name}: {_state(error)} after {wait:g} s ({_reason(error)}); {_remedy(error)}"
                 ) from error
             if not logged:
                 _log.warning("%s: %s yet (%s); waiting up to %g s", address.name, _state(error), _reason(error), wait)
@@ -279,6 +278,17 @@ def _quiet_pool() -> Generator[None, None, None]:
 
 def _state(error: Exception) -> str:
     return "the server is reachable, its database isn't" if isinstance(error, TransientError) else "no connection"
+
+
+def _remedy(error: Exception) -> str:
+    if isinstance(_innermost(error), SSLError):
+        return "where the server has no TLS, take the URL without +s or +ssc"
+    if "looks like HTTP" in _reason(error):
+        return "this is the port of its web pages; that of Bolt is 7687, unless it was set to another one"
+    return (
+        "check that the server runs, and the address; if it takes longer to start, raise the setting store_wait "
+        "(GRAPHMEM_STORE_WAIT)"
+    )
 
 
 def _innermost(error: BaseException) -> BaseException:

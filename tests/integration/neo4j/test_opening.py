@@ -97,6 +97,25 @@ def test_a_database_that_does_not_exist_is_named(neo4j_url: str) -> None:
         open_backend(f"{neo4j_url}/nowhere")
 
 
+def test_a_server_without_tls_is_said_to_need_another_url(neo4j_url: str) -> None:
+    with pytest.raises(BackendUnavailable, match=r"has no TLS, take the URL without \+s or \+ssc"):
+        open_backend(neo4j_url.replace("bolt:", "bolt+ssc:", 1), wait=0.0)
+
+
+def test_the_port_of_web_pages_is_said_to_be_the_wrong_one() -> None:
+    with ThreadPoolExecutor(1) as pool, closing(socket.create_server(("127.0.0.1", 0))) as server:
+
+        def serve() -> None:
+            with server.accept()[0] as connection:
+                connection.recv(100)
+                connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+        served = pool.submit(serve)
+        with pytest.raises(BackendUnavailable, match="the port of its web pages; that of Bolt is 7687"):
+            open_backend(f"bolt://neo4j:{SECRET}@127.0.0.1:{server.getsockname()[1]}", wait=0.0)
+        served.result(timeout=10)
+
+
 def test_a_server_that_is_not_there_is_waited_for_and_then_named_without_the_password() -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
