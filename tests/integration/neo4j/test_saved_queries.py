@@ -288,9 +288,10 @@ def test_communities_come_with_their_members_and_the_facts_between_them(run: Run
 def test_a_recall_is_explained_by_its_seeds_its_facts_and_its_episodes(run: Run) -> None:
     rows = run("15_why_recalled")
     assert {row["q"]["query"] for row in rows} == {"Who picked Neo4j?"}
-    assert {(row["a"]["seed"], row["e"]["name"]) for row in rows} == {(True, "Neo4j"), (False, "Ravi Menon")}
+    found = [(row["a"]["seed"], row["e"]["name"]) for row in rows if row["a"] is not None]
+    assert sorted(found) == [(False, "Ravi Menon"), (True, "Neo4j")]
     assert facts_in(rows) == {"Ravi Menon chose Neo4j"}
-    assert {row["p"]["text"] for row in rows} == {"Ravi and I picked Neo4j for Apollo."}
+    assert [row["p"]["text"] for row in rows if row["p"] is not None] == ["Ravi and I picked Neo4j for Apollo."]
 
 
 def test_a_recall_is_found_by_words_of_its_question(run: Run) -> None:
