@@ -89,7 +89,7 @@ def live_entities(
     episodes_of: dict[str, set[str]] = {}
     for mention in backend.all_mentions(scopes, entity_ids=[entity.id for entity in entities]):
         episodes_of.setdefault(mention.entity_id, set()).add(mention.episode_id)
-    ids = set().union(*episodes_of.values())
+    ids = {episode_id for told in episodes_of.values() for episode_id in told}
     expired = set(backend.find_episode_ids(scopes, EpisodeQuery(ids=tuple(ids), expired_by=now)))
     return [entity for entity in entities if not (told := episodes_of.get(entity.id)) or told - expired]
 
