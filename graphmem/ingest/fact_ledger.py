@@ -339,8 +339,9 @@ class FactLedger:
         if not self._may_overrule(end.teller, edge):
             return
         by = end.episode_id
-        at = end.told_at if end.at <= edge.valid_from else end.at
-        at = edge.valid_from if end.corrected else max(at, edge.valid_from)
+        at = max(end.at if end.at > edge.valid_from else end.told_at, edge.valid_from)
+        if end.corrected or (end.at <= edge.valid_from and edge.certainty == "plan"):
+            at = edge.valid_from  # it never was so, or what was planned was given up before it began
         self._ends.add((edge.id, EdgeEnd(by=by, at=at)))
         if end.corrected:
             self._corrected[by, (edge.source_id, edge.relation)] = edge
