@@ -281,11 +281,7 @@ class SearchIndex:
         """Return facts in the first person of their speaker, with the episodes that they add terms to."""
         edges = self._backend.get_edges([scope], ids)
         named = dict.fromkeys(i for edge in edges.values() for i in edge.episode_ids)
-        episodes = {
-            i: episode
-            for i, episode in self._backend.get_episodes([scope], list(named)).items()
-            if episode.source != "triple"
-        }
+        episodes = self._backend.get_episodes([scope], list(named))
         own = {i: frozenset(terms(spoken(episode))) for i, episode in episodes.items()}
         facts: list[StatedFact] = []
         for edge in edges.values():

@@ -71,6 +71,14 @@ def test_every_fact_of_a_bulk_load_is_in_a_text_of_limited_length(memory: GraphM
     assert [line for lines in lists for line in lines] == [sentence.strip() for sentence in sentences]
 
 
+def test_facts_that_are_added_to_a_source_later_are_searched_by_their_words(memory: GraphMemory) -> None:
+    for subject, relation, target in (("Ada", "lives_in", "Kiel"), ("Tom", "plays", "the cello")):
+        memory.add_facts([{"subject": subject, "relation": relation, "object": target, "source": "crm"}])
+    [best, *_] = memory.search("Is there anybody with a cello?")
+    assert (best.episode.external_id, best.score) == ("crm", 1.0)
+    assert memory.search("Is there anybody with a piano?", k=1)[0].score == 0.0
+
+
 @pytest.mark.server
 def test_evidence_keeps_to_filters_types_trust_and_time(memory: GraphMemory) -> None:
     question = "Who handed in a notice because of the pay?"
