@@ -407,9 +407,9 @@ class Resolver:
         return entity
 
     def _by_alias(self, mention: EntityMention) -> Entity | None:
-        """Return the known entity whose full or real name a text gives, or None.
+        """Return the known entity whose full, real or new name a text gives, or None.
 
-        "Jonas Weber, also Jonas", and "Bernadette, also the owner of the Salt Cellar".
+        "Jonas Weber, also Jonas", "Bernadette, also the owner of the Salt Cellar", "Beth Ortega, also Beth Calloway".
         """
         for alias in mention.aliases:
             entity = self._known[alias].get(mention.entity_type or "concept")
@@ -417,9 +417,10 @@ class Resolver:
                 continue
             # a further name of somebody who is described, such as a first name, may be somebody else's, too
             described = alias == entity.canonical_name and is_description(entity.name, entity.entity_type)
-            if described or may_be_same(mention.display, entity.name, entity.entity_type):
+            told = described or _is_renamed(mention, entity, alias)
+            if told or may_be_same(mention.display, entity.name, entity.entity_type):
                 entity = self._touched.get(entity.id, entity)
-                if described or len(mention.display) > len(entity.name):
+                if told or len(mention.display) > len(entity.name):
                     entity = self._touched[entity.id] = entity.changed(name=mention.display)
                 kind = entity.entity_type
                 self._aliases.append(Alias(alias=mention.canonical, entity_type=kind, entity_id=entity.id))
@@ -550,6 +551,13 @@ class Resolver:
 _CONFUSABLE = frozenset(
     {"organization", "event", "project", "decision", "tool", "technology", "concept", "file", "config"}
 )
+
+
+def _is_renamed(mention: EntityMention, person: Entity, alias: str) -> bool:
+    """Return whether a name with the full name of a person as an alias is that person's under another surname."""
+    first, _, last = alias.partition(" ")
+    own = person.entity_type == "person" and alias in (person.canonical_name, canonical(person.name))
+    return own and bool(last) and mention.canonical.startswith(f"{first} ")
 
 
 def _of_confusable_type(by_type: dict[str, Entity], stated: str) -> Entity | None:
