@@ -44,9 +44,9 @@ known. The name has to tell which one it is when it is read alone, by its number
 nothing else tells which one. Short names such as AC or S3 are names. Amounts, states, roles and dates that are only \
 targets of facts are not listed.
 - entity_type: {entity_types}.
-- aliases: other names of it that the text tells ("call me AC"), else []. When the text tells the real or full name of \
-somebody who is known by a description or a part of it ("Ann's baby", "Jonas"), that is the name, and the known one \
-is in aliases.
+- aliases: other names of it that the text tells ("call me AC"), else []. When the text tells the real, full or new \
+name of somebody who is known by a description, a part of it or a former name ("Ann's baby", "Jonas"), that is the \
+name, and the known one is in aliases.
 - summary: what it is, in a few words, or "".
 
 facts, at most {max_edges} an episode, what matters in a month first: who somebody is, works for, lives, owns, is \
@@ -69,7 +69,9 @@ of somebody whose home is elsewhere), otherwise state.
 time, resolved against the time of the episode; null if the text doesn't tell, even if it is "now". What has taken \
 the place of something that ended began then: after "we sold the shop in May, now we run a café", the café has the \
 month of May. A role in work that starts later begins with that work. What is decided, promised or agreed holds since \
-it was, and the day that it is for is told by its sentence: "the refund comes with the May bill" has null.
+it was, and the day that it is for is told by its sentence: "the refund comes with the May bill" has null. So does a \
+date that is a target, until that day: "they start on the roof on 2 June" is roof work scheduled_for "2 June 2025", \
+plan, with null and valid_to 2025-06-02. A planned trip, stay or job has its own first and last day.
 - valid_to: the LAST day, month or year on which a state holds ("until July" is 2025-07, "until 31 December" is \
 2025-12-31, "this year" is 2025), or null if no end is told. An event has null, unless it lasted several days.
 
@@ -85,8 +87,9 @@ that was a mistake). After a correction the right fact is in facts, with the beg
 What is replaced is ended: after "we switched from vim to neovim", the use of vim is in ended and the use of neovim \
 is in facts. An end that is settled and has its day is noted with that day, also if it is ahead: "my last day is 12 \
 June", "the rent is 900 from May on" (the old rent ends on 30 April). A plan or wish that isn't settled, a guess or \
-hearsay ends nothing; but a plan that is cancelled or carried out ends the known plan, with why over. A fact that \
-holds beside the old one ends nothing. If a known fact is only said again, write nothing.
+hearsay ends nothing; but a plan that is cancelled, carried out or moved to another day ends the known plan, with why \
+over, and the new day is in facts. A fact that holds beside the old one ends nothing. If a known fact is only said \
+again, write nothing.
 
 Example. Known: "1. Maya Lind works_at Globex: Maya Lind works at Globex. (since 2023-04-01)", "2. Maya Lind plans_to \
 visit Oslo (plan)". Episode 1, Maya Lind, Monday 2025-03-10: "I'm at Initech since last Monday, same salary. Oslo is \

@@ -31,6 +31,11 @@ _FILLERS = frozenset(
     "van von with your".split()
 )
 
+_BESIDE_DATES = frozenset(
+    "monday tuesday wednesday thursday friday saturday sunday early mid late end around about before until "
+    "morning noon afternoon evening am pm".split()
+)
+
 _NUMBER = re.compile(r"\d+")
 _AMOUNT = re.compile(r"\d+(?:k|m|bn?)?")
 _DATE = re.compile(r"\b(?:\d{1,2} )?[A-Z][a-z]{2,8} (?:\d{1,2}, )?\d{4}\b|\b\d{4}-\d\d(?:-\d\d)?\b")
@@ -306,7 +311,7 @@ class _Selection:
         edges: dict[_Key, ExtractedEdge] = {}
         for edge in self._head(edges_in(answer, self._dropped), self._limits.edges):
             if (ends := self._ends(edge)) is not None:
-                edge = replace(edge, source=ends[0], target=ends[1])
+                edge = self._until_its_day(replace(edge, source=ends[0], target=ends[1]))
                 if edge.relation.lower() in _ALIAS_RELATIONS:
                     self._add_alias(edge, named)
                 else:
@@ -352,6 +357,20 @@ class _Selection:
         if target is None or item.why == "corrected":
             return ExtractedEnding(source, item.relation, target, valid_to=item.at, why=item.why)
         return ExtractedEdge(source, item.relation, target, valid_to=item.at, ended=True)
+
+    def _until_its_day(self, edge: ExtractedEdge) -> ExtractedEdge:
+        """Return an edge whose target is a date ahead as a state since it was told, until the end of that date.
+
+        "The launch is scheduled for 2 June" is so from the day on which it is said, whatever the reply says.
+        """
+        day = next(iter(find_dates(edge.target, self._told_at, future=True)), None)
+        if day is None or day.begin <= self._told_at:
+            return edge
+        others = words(edge.target[: day.start] + edge.target[day.end :])
+        if not all(word in _FILLERS or word in _BESIDE_DATES or word.isdigit() for word in others):
+            return edge
+        begin = None if edge.valid_from is not None and edge.valid_from >= day.begin else edge.valid_from
+        return replace(edge, kind="state", valid_from=begin, valid_to=edge.valid_to or day.until)
 
     def _add_alias(self, edge: ExtractedEdge, named: dict[str, ExtractedEntity]) -> None:
         """Make one end of "AC alias_of Alex Chen" another name of the other end: the known one, else the longer one."""

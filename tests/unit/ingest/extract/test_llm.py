@@ -345,6 +345,26 @@ def test_an_end_that_is_not_among_the_entities_keeps_the_edge_and_its_stated_typ
     assert [(e.name, e.entity_type) for e in found.entities] == [("Acme Corp", "organization")]
 
 
+@pytest.mark.parametrize(
+    ("target", "begin", "until"),
+    [
+        ("6 September 2023", None, "2023-09-07"),
+        ("Sunday 6 September 2023 at 2 pm", None, "2023-09-07"),
+        ("end of July 2023", None, "2023-08-01"),
+        ("2023-09", None, "2023-10-01"),
+        ("6 September 2022", "2023-09-06", None),  # a day that is past
+        ("the bathroom, 6 September 2023", "2023-09-06", None),
+    ],
+)
+def test_a_date_ahead_holds_since_it_was_told_until_it_is_past(
+    target: str, begin: str | None, until: str | None
+) -> None:
+    edge = {"source": "wedding", "relation": "scheduled_for", "target": target, "valid_from": "2023-09-06"}
+    [found] = extraction(said(answer(edge | {"kind": "event"})), f"The wedding, {target}!").edges
+    times = found.valid_from, found.valid_to
+    assert [None if time is None else f"{time:%Y-%m-%d}" for time in times] == [begin, until]
+
+
 def test_ten_thousand_entities_are_cut_to_the_limit_quickly() -> None:
     reply = answer(entities=[{"name": f"Alice {i}", "entity_type": "person"} for i in range(10_000)])
     text = "Alice " + " ".join(map(str, range(10_000)))
