@@ -326,7 +326,9 @@ def _score(
     shared = np.zeros(len(graph.edge_ids))
     if options.fact_text_weight:
         said = zip(graph.relations, graph.facts, strict=True)
-        shared = scoring.shared_words(query_words(query), [scoring.fact_text(*each, ontology) for each in said])
+        shared = scoring.shared_words(
+            query_words(query, short=True), [scoring.fact_text(*each, ontology) for each in said]
+        )
     columns = (graph.confidence, graph.retrieval_count, graph.edge_types, graph.valid_from)
     parts = walk.parts | scoring.fact_factors(
         *columns,

@@ -140,7 +140,7 @@ def shared_words(words: Sequence[str], texts: Sequence[str]) -> Floats:
     """Return the weighted share of a question's words that each text contains, shape (m,), in [0, 1].
 
     The weight of a word is ``ln(1 + m / df)``, or 0 if no text contains it. Words are compared by their
-    stems, as prefixes of words.
+    stems, as prefixes of words; numbers and words of fewer than 3 characters as whole ones.
     """
     beginnings = list(dict.fromkeys(_beginning(word) for word in words))
     if not beginnings or not texts:
@@ -161,10 +161,16 @@ def _beginning(word: str) -> str:
     return root[:-1] if len(root) > 3 and root[-1] in "eiy" else root
 
 
+def is_whole(word: str) -> bool:
+    """Return whether a word of a question matches only itself, not longer words that begin with it."""
+    return word.isdigit() or (len(word) < 3 and word.isascii())
+
+
 def _finder(beginnings: Sequence[str]) -> Callable[[str], list[int]]:
     position = {text: i for i, text in enumerate(beginnings)}
     longest_first = sorted(beginnings, key=len, reverse=True)
-    pattern = re.compile(r"(?<![^\W_])(?:" + "|".join(map(re.escape, longest_first)) + ")")
+    patterns = (re.escape(text) + (r"(?![^\W_])" if is_whole(text) else "") for text in longest_first)
+    pattern = re.compile(rf"(?<![^\W_])(?:{'|'.join(patterns)})")
     return lambda text: [position[found] for found in pattern.findall(text)]
 
 

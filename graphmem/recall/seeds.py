@@ -20,13 +20,14 @@ from graphmem.index.copies import unpacked
 from graphmem.index.entity_vectors import EntityVectors
 from graphmem.models import AsOf, Entity, EntityHit, EntityQuery, MembershipQuery, Scope
 from graphmem.protocols import NAME_WEIGHT, GraphBackend
-from graphmem.recall.scoring import Floats
+from graphmem.recall.scoring import Floats, is_whole
 from graphmem.results import Seed
 from graphmem.telemetry import in_span
 from graphmem.text import counted
 from graphmem.text.normalize import query_phrases, query_words, split_words
 
 _DEGREE_SHARE, _TYPES_SHARE, _ALL_TYPES = 0.6, 0.4, 4
+_NAMELESS = 0.5  # factor of the text score of an entity that shares words only with the full name of another one
 
 
 def score_seeds(
@@ -114,7 +115,11 @@ def _text_scores(hits: Sequence[EntityHit], words: Sequence[str]) -> list[float]
 
 
 def _full_text_scores(hits: Sequence[EntityHit], words: Sequence[str]) -> list[float]:
-    """Return the IDF-weighted matches of words in names and summaries; a prefix counts by its share of the word."""
+    """Return the IDF-weighted matches of words in names and summaries; a prefix counts by its share of the word.
+
+    Where the question has a full name of several words, its words count half for other entities: "Anna Holm" isn't
+    meant by "Anna Berg".
+    """
     names = [split_words(hit.entity.name) for hit in hits]
     summaries = [split_words(hit.entity.summary) for hit in hits]
     matches = [
@@ -123,10 +128,20 @@ def _full_text_scores(hits: Sequence[EntityHit], words: Sequence[str]) -> list[f
     ]
     df = Counter(i for row in matches for i, value in enumerate(row) if value)
     idf = [math.log(1 + len(hits) / df[i]) if df[i] else 0.0 for i in range(len(words))]
-    return [sum(w * value for w, value in zip(idf, row, strict=True)) for row in matches]
+    scores = [sum(w * value for w, value in zip(idf, row, strict=True)) for row in matches]
+    named = {word for hit in hits if hit.alias and " " in hit.alias for word in split_words(hit.alias)}
+    if not named:
+        return scores
+    others = [i for i, word in enumerate(words) if word not in named]
+    return [
+        score if (hit.alias and " " in hit.alias) or any(row[i] for i in others) else score * _NAMELESS
+        for hit, row, score in zip(hits, matches, scores, strict=True)
+    ]
 
 
 def _match(word: str, tokens: Sequence[str]) -> float:
+    if is_whole(word):
+        return float(word in tokens)
     return max((len(word) / len(token) for token in tokens if token.startswith(word)), default=0.0)
 
 
@@ -179,6 +194,7 @@ def find_seeds(
     if embeddings is not None and (mode == "hybrid" or not hits):
         cosines = dict(nearest_entities(embeddings, scopes, query, candidates))
         hits += _hits_of(backend, scopes, cosines.keys() - {hit.entity.id for hit in hits})
+    words = query_words(query, short=True)
     if not community_cap:
         return score_seeds(hits, words, cosines, structural_weight=structural_weight, limit=limit)
     seeds = score_seeds(hits, words, cosines, structural_weight=structural_weight, limit=len(hits))

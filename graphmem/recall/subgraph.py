@@ -445,7 +445,7 @@ def stated_facts(
     if not edges:
         return StatedFacts()
     shared = scoring.shared_words(
-        query_words(query), [scoring.fact_text(edge.relation, edge.fact, ontology) for edge in edges]
+        query_words(query, short=True), [scoring.fact_text(edge.relation, edge.fact, ontology) for edge in edges]
     )
     over = [options.as_of is None and edge.valid_to is not None and edge.valid_to <= now for edge in edges]
     factors = scoring.fact_factors(

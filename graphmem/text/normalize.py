@@ -200,13 +200,14 @@ def _without_marks(text: str) -> str:
     return text.translate({ord(c): None for c in set(text) if unicodedata.combining(c)})
 
 
-def query_words(query: str) -> list[str]:
+def query_words(query: str, *, short: bool = False) -> list[str]:
     """Return the distinct significant words of a query: at least 3 characters, no stop words.
 
-    For a query of only stop words, return those: a weak match is better than none.
+    With `short`, shorter ones are included, which tell "Room 7" from "Room 9". For a query of only stop words, return
+    those: a weak match is better than none.
     """
     words = list(dict.fromkeys(split_words(_read(query) + " ")))
-    long = [word for word in words if len(word) >= 3 or not word.isascii()]
+    long = [word for word in words if len(word) >= 3 or not word.isascii() or short]
     return [word for word in long if word not in STOP_WORDS] or long
 
 

@@ -93,3 +93,13 @@ def test_a_question_about_nothing_that_is_known_finds_nothing(store_url: str, op
     memory = open_memory(store_url, embeddings=real_model())
     memory.add_facts([("Anna", "drives", "a Volvo"), ("Ben", "plays", "the violin")])
     assert not memory.recall("When does photosynthesis produce oxygen?").facts
+
+
+@pytest.mark.server
+@pytest.mark.parametrize("episodes", [0, 20])
+def test_a_number_or_a_letter_tells_entities_apart(store_url: str, open_memory: OpenMemory, episodes: int) -> None:
+    memory = open_memory(store_url, embeddings="none")
+    memory.add_facts([(f"Room {n} East", "has_lamp", f"Lamp {n % 7}") for n in range(120)])
+    memory.add_facts([(f"Customer {n}", "located_in", f"Town {n}") for n in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"])
+    assert memory.recall("Which lamp is in Room 77 East?", episodes=episodes)[0].source == "Room 77 East"
+    assert memory.recall("Where is Customer Q?", episodes=episodes)[0].source == "Customer Q"

@@ -50,6 +50,14 @@ def test_both_channels_are_normalised_before_they_are_merged() -> None:
     assert {s.name: s.text for s in seeds} == {"Robert": 1.0, "vim": 1.0}
 
 
+def test_the_words_of_a_full_name_count_half_for_other_entities() -> None:
+    hits = [hit("Anna Holm", degree=9), hit("Anna Berg", alias="anna berg"), hit("Anna Lund, boss", summary="runs it")]
+    seeds = score_seeds(hits, ["anna", "berg", "runs"], structural_weight=0.0, limit=5)
+    text = {s.name: s.text for s in seeds}
+    assert text["Anna Berg"] == 1.0
+    assert text["Anna Holm"] < text["Anna Lund, boss"]
+
+
 def test_structure_is_degree_and_variety() -> None:
     seeds = score_seeds(
         [hit("vim a", degree=10, types=4), hit("vim b", degree=5, types=2)], ["vim"], structural_weight=1.0, limit=5

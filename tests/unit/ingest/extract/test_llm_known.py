@@ -371,7 +371,9 @@ def test_the_full_name_counts_for_the_turns_before_the_one_that_tells_it(backend
         ("Beth", "Beth Ortega", True),
     ],
 )
-def test_who_was_known_by_a_description_or_a_former_name_gets_a_name(backend: GraphBackend, known: str, name: str, same: bool) -> None:
+def test_who_was_known_by_a_description_or_a_former_name_gets_a_name(
+    backend: GraphBackend, known: str, name: str, same: bool
+) -> None:
     tell(backend, ExtractedEdge(known, "likes", "tea", source_type="person"))
     tell(
         backend,
