@@ -313,6 +313,13 @@ class Period:
     before: str = ""
 
 
+def without_dates(query: str, now: datetime) -> str:
+    """Return a question without its dates, so that their words don't count once they select the facts."""
+    for date in sorted(dates_and_periods(query, now), key=lambda date: -date.start):
+        query = f"{query[: date.start]} {query[date.end :]}"
+    return query
+
+
 def period_of(query: str, now: datetime) -> Period | None:
     """Return the time of the past that a question is about: "in 2020", "before June", "previously"; None without one.
 

@@ -12,7 +12,7 @@ from graphmem.process import one_blas_thread
 from graphmem.protocols import GraphBackend
 from graphmem.recall.options import RecallOptions
 from graphmem.recall.recall import recall
-from graphmem.recall.routing import joined, options_then, period_of, until_begin_of
+from graphmem.recall.routing import joined, options_then, period_of, until_begin_of, without_dates
 from graphmem.recall.seeds import EntityEmbeddings
 from graphmem.recall.subgraph import Evidence, FindEvidence
 from graphmem.recall.traces import Observer, RecallRecorder, explain
@@ -117,19 +117,22 @@ class RecallService:
         if evidence is None and options.episodes and self._find_evidence is not None:
             with span("graphmem.recall.evidence"):
                 evidence = self._find_evidence(scopes, query, options)
+        asker = None if evidence is None else evidence.asker
+        asked = query if asker is None else f"{asker}: {query}"
 
         observer = Observer() if trace else None
 
-        def ask(options: RecallOptions) -> RecallResult:
+        def ask(options: RecallOptions, question: str = asked) -> RecallResult:
             services = self._ontology, now, self._embeddings, observer, evidence
-            return recall(self._backend, scopes, query, options, *services)
+            return recall(self._backend, scopes, question, options, *services)
 
-        result = ask(options)
-        period = period_of(query, now) if options.as_of is None else None
+        result = ask(options).changed(query=query)
+        period = period_of(asked, now) if options.as_of is None else None
         if period is not None:
-            then = ask(options_then(options, period))
+            undated = without_dates(asked, now)
+            then = ask(options_then(options, period), undated)
             if (earlier := until_begin_of(period, (*result.facts, *then.facts))) is not None:
-                period, then = earlier, ask(options_then(options, earlier))
+                period, then = earlier, ask(options_then(options, earlier), undated)
             result = joined(period, then, result, options.limit) if then.facts else result
         self._recorder.count(scopes, [fact.id for fact in result.facts])
         if observer is None or scope is None:

@@ -164,3 +164,14 @@ def test_what_was_replaced_answers_a_question_about_the_past(memory: GraphMemory
     assert found("Where did Priya live before June 2023?") == ["Oslo", "Rome"]
     assert found("Where did Priya live before 2022?") == ["Rome"]
     assert found("Where does Priya, whom Tom met in 2020, live?") == ["Oslo", "Rome"]
+
+
+@pytest.mark.server
+def test_the_words_of_a_date_that_selects_the_facts_do_not_count(memory: GraphMemory) -> None:
+    job = {"relation": "works_at", "object": "Acme", "fact": "Dana works at Acme since February 2026."}
+    home = {"relation": "lives_in", "object": "Leeds", "fact": "Dana moved to Leeds."}
+    dates = ("2026-02-02", "2025-01-01")
+    memory.add_facts(
+        [{"subject": "Dana", "valid_from": at, **fact} for at, fact in zip(dates, (job, home), strict=True)]
+    )
+    assert memory.recall("Where did Dana live in February 2026?")[0].target == "Leeds"
