@@ -319,7 +319,8 @@ class GraphMemory(Exploration):
         Parameters
         ----------
         asked_by
-            Name of who asks: "I" and "my" in the question are that person.
+            Name of who asks: "I" and "my" in the question are that person. By default it is the only person who speaks,
+            if there is just one beside an assistant.
         edge_types, max_hops
             Types to follow, none means all; and hops from the entities that the question names.
         temporal_decay_rate

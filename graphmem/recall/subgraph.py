@@ -373,6 +373,8 @@ class Evidence:
         Calibrated probability that one of the ten best episodes answers the question, in [0, 1].
     unknown_asker
         Whether the question is about who asks it, and it isn't known who that is.
+    asker
+        Name of who asks, where the question is about that person and the search knows it.
     """
 
     episode_ids: Sequence[str] = ()
@@ -380,6 +382,7 @@ class Evidence:
     degraded: tuple[str, ...] = ()
     confidence: float = 0.0
     unknown_asker: bool = False
+    asker: str | None = None
 
 
 FindEvidence = Callable[[Sequence[Scope], str, RecallOptions], Evidence]

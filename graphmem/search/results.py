@@ -56,19 +56,24 @@ def is_grounded(of_results: Iterable[Iterable[Reason]]) -> bool:
 
 
 def evidence_of(
-    ranked: Iterable[tuple[str, Sequence[Reason], bool]], degraded: Sequence[str] = (), *, confidence: float = 0.0
+    ranked: Iterable[tuple[str, Sequence[Reason], bool]],
+    degraded: Sequence[str] = (),
+    *,
+    confidence: float = 0.0,
+    asker: str | None = None,
 ) -> Evidence:
     """Return the evidence of ranked episodes, given as (id, reasons, whether it is a list of ready-made facts).
 
-    An episode counts if it shares a word, a fact or a name with the question, or is by a speaker that it names.
+    An episode counts if it shares a word, a fact or a name with the question, or is by a speaker whom it is about.
     """
     kept = {episode_id: is_list for episode_id, reasons, is_list in ranked if _is_evidence(reasons)}
     lists = {episode_id for episode_id, is_list in kept.items() if is_list}
-    return Evidence(list(kept), lists, tuple(degraded), confidence)
+    return Evidence(list(kept), lists, tuple(degraded), confidence, asker=asker)
 
 
 def _is_evidence(reasons: Sequence[Reason]) -> bool:
-    return is_grounded([reasons]) or any(reason.detail == "speaker" and reason.score > 0 for reason in reasons)
+    said = any(reason.detail in ("speaker", "side") and reason.score > 0 for reason in reasons)
+    return said or is_grounded([reasons])
 
 
 class Found(Model):
@@ -105,6 +110,8 @@ class SearchResults(Model, Sequence[Found]):
     unknown_asker
         Whether the question is in the first person and it isn't known who asks: nobody was named and several people
         speak, or the one who was named neither speaks nor is known. Facts then don't answer it.
+    asker
+        The only person who speaks, where the question is about who asks it and nobody was named.
     """
 
     query: str
@@ -115,6 +122,7 @@ class SearchResults(Model, Sequence[Found]):
     trace_id: str | None = None
     confidence: float = 0.0
     unknown_asker: bool = False
+    asker: str | None = None
 
     @property
     def evidence(self) -> Evidence:
@@ -122,7 +130,7 @@ class SearchResults(Model, Sequence[Found]):
         if self.unknown_asker:
             return Evidence(unknown_asker=True)
         ranked = ((one.episode.id, one.reasons, one.episode.source == "triple") for one in self.found)
-        return evidence_of(ranked, confidence=self.confidence)
+        return evidence_of(ranked, confidence=self.confidence, asker=self.asker)
 
     def __iter__(self) -> Iterator[Found]:  # type: ignore[override]
         return iter(self.found)

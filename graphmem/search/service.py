@@ -33,6 +33,7 @@ from graphmem.search.search_index import SearchIndex
 from graphmem.telemetry import count, in_span, question_attributes, span
 from graphmem.text.normalize import MAX_QUERY, canonical
 from graphmem.trust import LEVELS, trust_of
+from graphmem.trust import USER as USER_NAME
 
 CONSIDERED = 100
 """Episodes of a trace: the returned ones, then the next best."""
@@ -122,6 +123,7 @@ class _Ranked:
     seeds: tuple[str, ...] = ()
     confidence: float = 0.0
     unknown_asker: bool = False
+    asker: str | None = None
 
 
 class GraphRAGService:
@@ -222,6 +224,7 @@ class GraphRAGService:
             seeds=ranked.seeds,
             confidence=ranked.confidence,
             unknown_asker=ranked.unknown_asker,
+            asker=ranked.asker,
         )
 
     def evidence(self, scopes: Sequence[Scope], query: str, options: RecallOptions) -> Evidence:
@@ -247,7 +250,7 @@ class GraphRAGService:
             return Evidence(degraded=tuple(ranked.degraded), unknown_asker=True)
         rows = ranked.rows
         read = ((row.episode_id, row.reasons, row.is_list) for row in rows)
-        return evidence_of(read, ranked.degraded, confidence=ranked.confidence)
+        return evidence_of(read, ranked.degraded, confidence=ranked.confidence, asker=ranked.asker)
 
     @one_blas_thread
     def _ranked(
@@ -278,14 +281,14 @@ class GraphRAGService:
             order = self._reranked(reranker, scopes, query, best, order, ranking, degraded)
         unknown = self._unknown_asker(scopes, asked, corpus, options.asked_by)
         with view.lock:
-            return _Ranked(now, degraded, *_rows(corpus, asked, ranking, order, options), unknown)
+            asker = _only_asker(asked, corpus) if options.asked_by is None and not unknown else None
+            return _Ranked(now, degraded, *_rows(corpus, asked, ranking, order, options), unknown, asker)
 
     def _unknown_asker(
         self, scopes: Sequence[Scope], asked: ParsedQuestion, corpus: Corpus, asked_by: str | None
     ) -> bool:
         """Return whether a question is about who asks, and who that is isn't known; a round trip for a given name."""
-        is_own = asked.side == USER or is_first_person(asked.text)
-        if not is_own or asked.speakers or corpus.has_assistant:
+        if not _is_own(asked) or asked.speakers or corpus.has_assistant:
             return False
         if asked_by is None:
             return len(corpus.speakers) > 1
@@ -498,3 +501,20 @@ def _walked(i: int, ranking: Ranking, corpus: Corpus) -> dict[str, Any]:
             if other in of_episode:
                 return {"entity": names.texts[other], "path": (names.texts[seed], names.texts[other]), "hops": 0}
     return {"entity": None, "path": tuple(names.texts[seed] for seed in ranking.seeds[:1]), "hops": 1}
+
+
+def _is_own(asked: ParsedQuestion) -> bool:
+    """Return whether a question is about who asks it."""
+    return asked.side == USER or is_first_person(asked.text)
+
+
+def _only_asker(asked: ParsedQuestion, corpus: Corpus) -> str | None:
+    """Return the name of the only person who speaks, beside an assistant, for a question about who asks it."""
+    if not _is_own(asked) or asked.speakers:
+        return None
+    who = corpus.speaker_of.rows
+    heard = who[corpus.side_of.rows == USER] if corpus.has_assistant else who[who >= 0]
+    if not len(heard) or heard.min() != heard.max():
+        return None
+    speaker = int(heard[0])
+    return corpus.speakers[speaker] if speaker >= 0 else USER_NAME

@@ -70,3 +70,24 @@ def test_facts_without_speakers_are_not_those_of_whoever_asks(open_memory: OpenM
     memory.add_facts(FACTS)
     assert memory.recall("Where do I live?", asked_by="Lena").facts == ()
     assert memory.recall("Where do I live?", asked_by="Tom")[0].target == "Turin"
+
+
+@pytest.mark.server
+@pytest.mark.parametrize("name", [None, "Dana"])
+@pytest.mark.parametrize(
+    ("question", "reply"),
+    [("Where do I live?", None), ("Where do I live?", "Noted."), ("Where does the user live?", "Noted.")],
+)
+def test_the_only_person_who_speaks_is_who_asks(
+    store_url: str, open_memory: OpenMemory, name: str | None, question: str, reply: str | None
+) -> None:
+    memory = open_memory(store_url, embeddings="none", extractor="none")
+    told = [("Leeds was fun, Initech is not.", "works_at", "Initech"), ("I packed for Porto.", "lives_in", "Porto")]
+    for n, (text, relation, target) in enumerate(told):
+        memory.ingest([{"text": text, "role": "user", "speaker": name, "external_id": f"t{n}", "session_id": "s"}])
+        memory.add_facts([{"subject": name or "User", "relation": relation, "object": target, "source": f"t{n}"}])
+    if reply:
+        memory.ingest([{"text": reply, "role": "assistant", "session_id": "s"}])
+    found = memory.recall(question)
+    assert [found.query, found[0].target] == [question, "Porto"]
+    assert "Porto" in memory.context(question).splitlines()[2]
