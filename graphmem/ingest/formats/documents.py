@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import email
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from email.header import decode_header, make_header
 from email.message import Message
@@ -52,9 +52,9 @@ def html_lines(source: Source) -> tuple[str | None, Iterator[tuple[int, str]]]:
     return title, iter(enumerate(lines, 1))
 
 
-def to_lines(text: str) -> tuple[str | None, list[str]]:
-    """Return the title of an HTML text, or None, and its text as lines of Markdown."""
-    page = _Page()
+def to_lines(text: str, *, mail: bool = False) -> tuple[str | None, list[str]]:
+    """Return the title of an HTML text, or None, and its text as lines of Markdown; with ">" where a mail quotes."""
+    page = _Page(mail=mail)
     page.feed(_STRAY.sub("&lt;", _DECLARATION.sub("", _without_comments(text))))
     page.close()
     page.end_line()
@@ -76,8 +76,10 @@ def _without_comments(text: str) -> str:
 class _Page(HTMLParser):
     """Parser that collects the title and the text of a page."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, mail: bool = False) -> None:
         super().__init__(convert_charrefs=True)
+        self._mail = mail
+        self._quotes: list[bool] = []  # of each open block quotation, whether it quotes another mail
         self.title: list[str] = []
         self.lines: list[str] = []
         self._line: list[str] = []
@@ -100,6 +102,8 @@ class _Page(HTMLParser):
             self.end_line(blank=tag not in ("br", "li", "tr"))
             self._begin = _HEADINGS.get(tag, "-" if tag == "li" else "")
             self._in_pre += tag == "pre"
+        if tag == "blockquote" and self._mail:
+            self._quotes.append(self._is_quote(dict(attrs)))
 
     def handle_endtag(self, tag: str) -> None:
         """End a block."""
@@ -110,6 +114,13 @@ class _Page(HTMLParser):
         if tag in _BLOCKS:
             self.end_line(blank=tag not in ("li", "tr"))
             self._in_pre = max(0, self._in_pre - (tag == "pre"))
+        if tag == "blockquote" and self._quotes:
+            self._quotes.pop()
+
+    def _is_quote(self, attrs: Mapping[str, str | None]) -> bool:
+        before = next((line for line in reversed(self.lines) if line), "")
+        marked = attrs.get("type") == "cite" or "quote" in (attrs.get("class") or "")
+        return marked or _INTRODUCES.match(before) is not None
 
     def handle_data(self, data: str) -> None:
         """Add text to the title or the current line."""
@@ -129,7 +140,8 @@ class _Page(HTMLParser):
         words = "".join(self._line)
         text = words.rstrip() if self._in_pre else " ".join(words.split())
         if text:
-            self.lines.append(f"{self._begin} {text}" if self._begin else text)
+            text = f"{self._begin} {text}" if self._begin else text
+            self.lines.append(f"> {text}" if any(self._quotes) else text)
             self._begin = ""
         if blank and self.lines and self.lines[-1]:
             self.lines.append("")
@@ -141,6 +153,11 @@ class _Page(HTMLParser):
 
 _REPLY = re.compile(r"\s{0,4}(?:re|aw|sv|antw|fwd?|wg)(?:\[\d{1,3}\])?:", re.IGNORECASE)
 _INTRODUCES = re.compile(r"(?:On |Am |Le |El |Il ).{0,200}:\s{0,4}\Z|.{0,200} (?:wrote|schrieb|writes):\s{0,4}\Z")
+_WROTE = re.compile(r"\s{0,4}(?:wrote|schrieb|writes):\s{0,4}\Z")
+_ORIGINAL = re.compile(r"\s{0,4}-{2,10} ?(?:Original Message|Urspr.{1,2}ngliche Nachricht) ?-{2,10}\s{0,4}\Z")
+_FORWARD = re.compile(r"\s{0,4}(?:fwd?|wg)(?:\[\d{1,3}\])?:", re.IGNORECASE)
+_SURNAME_FIRST = re.compile(r"([^\W\d_][\w'’-]{1,40}(?: [\w'’-]{1,40})?), ([^\W\d_][\w'’-]{1,40})(?: \w\.?)?")
+_NO_GIVEN_NAMES = frozenset("inc ltd llc llp plc gmbh ag corp co phd md jr sr esq".split())
 _MAX_HEADER = 2000
 _ID = re.compile(r"<[^<>\s]{1,900}>")
 
@@ -199,7 +216,7 @@ def _turn(message: Message, source: Source, line: int) -> Turn:
     if not any(stated.values()):
         raise InvalidInput("not a mail: From, To, Date, Subject and Message-ID are missing")
     subject = " ".join(stated["Subject"].split())
-    body, attachments = _body(message)
+    body, attachments = _body(message, forwards=_FORWARD.match(subject) is not None)
     text = body if not subject or _REPLY.match(subject) else f"{subject}\n\n{body}"
     senders, receivers = _names(stated["From"]), _names(stated["To"])
     number = _ID.search(stated["Message-ID"])
@@ -227,7 +244,13 @@ def _header(message: Message, name: str) -> str:
 
 def _names(header: str) -> list[str]:
     """Return the name of each address in a header, or the address if it has none."""
-    return [name or address for name, address in getaddresses([header]) if name or address]
+    return [_in_order(name) or address for name, address in getaddresses([header]) if name or address]
+
+
+def _in_order(name: str) -> str:
+    """Return "Tom Becker" for "Becker, Tom", as directories of firms write it."""
+    found = _SURNAME_FIRST.fullmatch(name)
+    return f"{found[2]} {found[1]}" if found and found[2].lower() not in _NO_GIVEN_NAMES else name
 
 
 def _date(header: str) -> datetime | None:
@@ -240,8 +263,8 @@ def _date(header: str) -> datetime | None:
         return None
 
 
-def _body(message: Message) -> tuple[str, list[Attachment]]:
-    """Return the body of a mail without quotes and signature, and its attachments."""
+def _body(message: Message, *, forwards: bool) -> tuple[str, list[Attachment]]:
+    """Return the body of a mail without quotes and signature, but with what it forwards, and its attachments."""
     plain: list[str] = []
     pages: list[str] = []
     attachments: list[Attachment] = []
@@ -265,8 +288,9 @@ def _body(message: Message) -> tuple[str, list[Attachment]]:
         else:
             (pages if part.get_content_subtype() == "html" else plain).append(_decoded(raw, part.get_content_charset()))
     if plain or not pages:
-        return _unquoted("\n".join(plain)), attachments
-    return _unquoted("\n".join(line for page in pages for line in to_lines(page)[1])), attachments
+        return _unquoted("\n".join(plain), forwards=forwards), attachments
+    lines = (line for page in pages for line in to_lines(page, mail=not forwards)[1])
+    return _unquoted("\n".join(lines), forwards=forwards), attachments
 
 
 def _decoded(data: bytes, charset: str | None) -> str:
@@ -276,15 +300,26 @@ def _decoded(data: bytes, charset: str | None) -> str:
         return data.decode("utf-8", "replace")
 
 
-def _unquoted(text: str) -> str:
+def _is_head(lines: Sequence[str]) -> bool:
+    """Return whether lines begin with the head that some programs put over a quoted mail: "From: …", "Sent: …"."""
+    return lines[0].startswith("From: ") and any(line.startswith(("Sent: ", "Date: ")) for line in lines[1:])
+
+
+def _unquoted(text: str, *, forwards: bool) -> str:
     kept: list[str] = []
-    for line in text.splitlines():
+    lines = text.splitlines()
+    for number, line in enumerate(lines):
         if line.rstrip("\r\n") in ("-- ", "--"):
+            break
+        if not forwards and any(kept) and (_ORIGINAL.match(line) or _is_head(lines[number : number + 4])):
             break
         if line.startswith(">"):
             while kept and not kept[-1].strip():
                 kept.pop()
-            if kept and _INTRODUCES.match(kept[-1]):
+            if len(kept) > 1 and _WROTE.match(kept[-1]) and _INTRODUCES.match(f"{kept[-2]}:"):
+                kept.pop()  # "On Monday Tom Becker <tom@example.com>", and below it "wrote:"
+                kept.pop()
+            elif kept and _INTRODUCES.match(kept[-1]):
                 kept.pop()
             continue
         kept.append(line.rstrip())

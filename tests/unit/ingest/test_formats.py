@@ -409,6 +409,57 @@ def test_a_mail_is_a_turn_of_its_sender_with_its_attachments(tmp_path: Path) -> 
     assert (turn.metadata["subject"], turn.metadata["to"], refused) == ("Café", "Tom", [])
 
 
+HEAD = "From: Tom Becker <t@h.example>\nSubject: {subject}\nMessage-ID: <1@h>\nContent-Type: text/{kind}\n\n"
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        (
+            "html",
+            "<p>Good.</p><p>On 2 March, Ann wrote:</p><blockquote type='cite'>I live.</blockquote>",
+        ),
+        (
+            "html",
+            "<p>Good.</p><p>On 2 March, Ann wrote:</p><blockquote class=gmail_quote>Hi</blockquote>",
+        ),
+        ("html", "<p>Good.</p><p><b>From:</b> Ann<br><b>Sent:</b> Monday<br><b>To:</b> Tom</p><p>I live.</p>"),
+        ("plain", "Good.\n\n-----Original Message-----\nFrom: Ann\nSent: Monday\n\nI live.\n"),
+        ("plain", "Good.\n\nFrom: Ann <a@h.example>\nSent: Monday\nTo: Tom\n\nI live.\n"),
+        ("plain", "Good.\n\nOn Mon, 2 Mar 2026 at 10:00 Ann <a@h.example>\nwrote:\n\n> I live.\n"),
+    ],
+)
+def test_a_reply_is_read_without_what_it_quotes(tmp_path: Path, kind: str, body: str) -> None:
+    [turn], _ = turns_of(tmp_path, "a.eml", HEAD.format(subject="Re: x", kind=kind) + body)
+    assert turn.text == "Good."
+
+
+@pytest.mark.parametrize(
+    ("sender", "speaker"),
+    [
+        ('"Becker, Tom" <t@h.example>', "Tom Becker"),
+        ('"Acme, Inc." <t@h.example>', "Acme, Inc."),
+        ('"Sales, Press, Support" <t@h.example>', "Sales, Press, Support"),
+    ],
+)
+def test_a_name_with_the_surname_first_is_read_in_its_usual_order(tmp_path: Path, sender: str, speaker: str) -> None:
+    [turn], _ = turns_of(tmp_path, "a.eml", f"From: {sender}\nSubject: x\n\nHello\n")
+    assert turn.speaker == speaker
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("html", "<p>See below.</p><p>Begin forwarded message:</p><blockquote type='cite'>The plan.</blockquote>"),
+        ("html", "<p>My rule:</p><blockquote>The plan.</blockquote>"),
+        ("plain", "See below.\n\n-----Original Message-----\nFrom: Ann\nSent: Monday\n\nThe plan.\n"),
+    ],
+)
+def test_what_a_mail_forwards_or_indents_is_kept(tmp_path: Path, kind: str, body: str) -> None:
+    [turn], _ = turns_of(tmp_path, "a.eml", HEAD.format(subject="Fwd: x", kind=kind) + body)
+    assert "The plan." in turn.text
+
+
 def test_a_mailbox_is_cut_at_its_messages_and_replies_share_a_session(tmp_path: Path) -> None:
     begin = "From maya@example.org Mon Jan  5 10:00:00 2026\n"
     turns, refused = turns_of(tmp_path, "in.mbox", f"{begin}{MAIL}\n{begin}{REPLY}>From here on.\nFrom now on, too.\n")
