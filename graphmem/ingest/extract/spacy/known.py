@@ -370,7 +370,7 @@ def _budget(clause: Clause, subject: End, names: Names) -> Iterator[Statement]:
 
 
 def _budget_owner(noun: Token, names: Names) -> End | None:
-    """Return the owner of a budget; for a bare "the budget" this is a guess, the speaker."""
+    """Return the owner of a budget; for a bare "the budget" this is a guess: what was named before, or the speaker."""
     if (owner := names.owner(noun)) is not None:
         return owner
     inside = [n for w, n in prepositions(noun) if w in ("of", "for") and n.ent_type_ not in words.QUANTITIES]
@@ -379,4 +379,8 @@ def _budget_owner(noun: Token, names: Names) -> End | None:
         return next((e for t in inside for e in names.end(t) if e.named), None)
     if names.speaker is None or any(c.dep_ in ("poss", "amod") for c in noun.children):
         return None
+    start = noun.sent.start
+    before = {end.name: end for end in names.named(noun.doc[start - 1].sent) if not end.role} if start else {}
+    if before:
+        return replace(next(iter(before.values())), certainty=_GUESSED_OWNER) if len(before) == 1 else None
     return End(names.speaker.name, "person", named=True, certainty=_GUESSED_OWNER)

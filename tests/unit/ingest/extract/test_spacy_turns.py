@@ -492,6 +492,10 @@ def test_a_former_home_ends_no_other_one(past: str) -> None:
         ("> I live in Rome.\n> Do you?\n\nI live in Odense.", {"Sam lives_in Odense"}),
         ("> I live in Rome.\nI live in Odense.", {"Sam lives_in Odense"}),
         ("I live in Odense.\n> I live in Rome.", {"Sam lives_in Odense"}),
+        (
+            "I am leading Project Osprey. The budget is 40,000 euros.",
+            {"Sam leads Project Osprey", "Project Osprey has_budget 40,000 euros"},
+        ),
         ("I work at Marks & Spencer.", {"Sam works_at Marks & Spencer"}),
         ("I work for Brown & Partners.", {"Sam works_at Brown & Partners"}),
         ("I met Ana & Tom.", {"Sam met Ana", "Sam met Tom"}),
