@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, tzinfo
+from datetime import UTC, datetime, tzinfo
 from functools import partial
 from io import BufferedReader
 from itertools import chain
@@ -278,7 +278,7 @@ def _csv_rows(source: Source, refused: Report) -> Iterator[tuple[int, object]]:
 
 
 def _documents(source: Source, refused: Report) -> Iterator[Document]:
-    root = source.stem
+    root, dated = source.stem, None
     if source.format == "html":
         try:
             title, lines = html_lines(source)
@@ -287,14 +287,17 @@ def _documents(source: Source, refused: Report) -> Iterator[Document]:
             return
     else:
         lines = source.texts(refused)
-        title, lines = front_matter_title(lines) if source.format == "markdown" else (None, lines)
+        if source.format == "markdown":
+            title, dated, lines = front_matter(lines)
+        else:
+            title = None
     root = title or root
     for passage in passages(lines, markdown=source.format != "text"):
         heading = " > ".join(passage.path) or root
         yield Document(
             text=passage.text,
             title=heading,
-            occurred_at=source.modified_at,
+            occurred_at=dated or source.modified_at,
             external_id=f"{source.name}:{digest(heading, passage.text)}",
             metadata={"file": source.name, "line": passage.line},
         )
@@ -465,19 +468,31 @@ def _cut(text: str) -> int:
     return space + 1 if space > 0 else _LIMIT
 
 
-def front_matter_title(lines: Iterator[tuple[int, str]]) -> tuple[str | None, Iterator[tuple[int, str]]]:
-    """Skip YAML front matter between ``---`` lines; return its title, or None, and the remaining lines."""
+_Lines = Iterator[tuple[int, str]]
+
+
+def front_matter(lines: _Lines) -> tuple[str | None, datetime | None, _Lines]:
+    """Skip YAML front matter between ``---`` lines; return its title, its date, and the remaining lines."""
     head: list[tuple[int, str]] = []
-    title = None
+    title = dated = None
     for number, line in lines:
         head.append((number, line))
         text = line.strip()
         if len(head) == 1 and text != "---":
             break
         if len(head) > 1 and text in ("---", "..."):
-            return title, lines
+            return title, dated, lines
         if match := re.match(r"title:\s*(.+)", text):
             title = match[1].strip("\"' ") or None
+        elif match := re.match(r"date:\s*[\"']?(\d{4}-\d\d-\d\d)", text):
+            dated = _day(match[1])
         if len(head) == _FRONT_MATTER_LINES:
             break
-    return None, chain(head, lines)
+    return None, None, chain(head, lines)
+
+
+def _day(text: str) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text).replace(tzinfo=UTC)
+    except ValueError:
+        return None

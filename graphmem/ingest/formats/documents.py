@@ -119,7 +119,8 @@ class _Page(HTMLParser):
 
     def _is_quote(self, attrs: Mapping[str, str | None]) -> bool:
         before = next((line for line in reversed(self.lines) if line), "")
-        marked = attrs.get("type") == "cite" or "quote" in (attrs.get("class") or "")
+        classes = (attrs.get("class") or "").split()
+        marked = attrs.get("type") == "cite" or any(name.endswith(("_quote", "_quoted")) for name in classes)
         return marked or _INTRODUCES.match(before) is not None
 
     def handle_data(self, data: str) -> None:
@@ -157,7 +158,7 @@ _WROTE = re.compile(r"\s{0,4}(?:wrote|schrieb|writes):\s{0,4}\Z")
 _ORIGINAL = re.compile(r"\s{0,4}-{2,10} ?(?:Original Message|Urspr.{1,2}ngliche Nachricht) ?-{2,10}\s{0,4}\Z")
 _FORWARD = re.compile(r"\s{0,4}(?:fwd?|wg)(?:\[\d{1,3}\])?:", re.IGNORECASE)
 _SURNAME_FIRST = re.compile(r"([^\W\d_][\w'’-]{1,40}(?: [\w'’-]{1,40})?), ([^\W\d_][\w'’-]{1,40})(?: \w\.?)?")
-_NO_GIVEN_NAMES = frozenset("inc ltd llc llp plc gmbh ag corp co phd md jr sr esq".split())
+_NO_GIVEN_NAMES = frozenset("inc ltd llc llp plc gmbh ag kg bv nv sa se corp co phd md jr sr esq".split())
 _MAX_HEADER = 2000
 _ID = re.compile(r"<[^<>\s]{1,900}>")
 
@@ -218,7 +219,7 @@ def _turn(message: Message, source: Source, line: int) -> Turn:
     subject = " ".join(stated["Subject"].split())
     body, attachments = _body(message, forwards=_FORWARD.match(subject) is not None)
     text = body if not subject or _REPLY.match(subject) else f"{subject}\n\n{body}"
-    senders, receivers = _names(stated["From"]), _names(stated["To"])
+    senders, receivers = _names(message, "From"), _names(message, "To")
     number = _ID.search(stated["Message-ID"])
     thread = _ID.search(_header(message, "References")) or _ID.search(_header(message, "In-Reply-To")) or number
     metadata = {"subject": subject, "to": ", ".join(receivers)[:500], "file": source.name, "line": line}
@@ -235,16 +236,20 @@ def _turn(message: Message, source: Source, line: int) -> Turn:
 
 def _header(message: Message, name: str) -> str:
     """Return a decoded header, or the raw one if it can't be decoded."""
-    raw = str(message.get(name) or "")
+    return _plain(str(message.get(name) or ""))
+
+
+def _plain(raw: str) -> str:
     try:
         return str(make_header(decode_header(raw)))
     except (ValueError, LookupError):
         return raw
 
 
-def _names(header: str) -> list[str]:
+def _names(message: Message, header: str) -> list[str]:
     """Return the name of each address in a header, or the address if it has none."""
-    return [_in_order(name) or address for name, address in getaddresses([header]) if name or address]
+    found = getaddresses([str(message.get(header) or "")])  # before decoding, as names may contain commas
+    return [_in_order(_plain(name).strip()) or address for name, address in found if name or address]
 
 
 def _in_order(name: str) -> str:
@@ -302,7 +307,9 @@ def _decoded(data: bytes, charset: str | None) -> str:
 
 def _is_head(lines: Sequence[str]) -> bool:
     """Return whether lines begin with the head that some programs put over a quoted mail: "From: …", "Sent: …"."""
-    return lines[0].startswith("From: ") and any(line.startswith(("Sent: ", "Date: ")) for line in lines[1:])
+    head = "\n".join(("", *lines[1:]))
+    sent = "\nSent: " in head or ("\nDate: " in head and "\nSubject: " in head)
+    return lines[0].startswith("From: ") and sent
 
 
 def _unquoted(text: str, *, forwards: bool) -> str:

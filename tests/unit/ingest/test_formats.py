@@ -438,6 +438,7 @@ def test_a_reply_is_read_without_what_it_quotes(tmp_path: Path, kind: str, body:
     ("sender", "speaker"),
     [
         ('"Becker, Tom" <t@h.example>', "Tom Becker"),
+        ("=?utf-8?q?M=C3=BCller=2C_Tom?= <t@h.example>", "Tom Müller"),
         ('"Acme, Inc." <t@h.example>', "Acme, Inc."),
         ('"Sales, Press, Support" <t@h.example>', "Sales, Press, Support"),
     ],
@@ -451,7 +452,8 @@ def test_a_name_with_the_surname_first_is_read_in_its_usual_order(tmp_path: Path
     ("kind", "body"),
     [
         ("html", "<p>See below.</p><p>Begin forwarded message:</p><blockquote type='cite'>The plan.</blockquote>"),
-        ("html", "<p>My rule:</p><blockquote>The plan.</blockquote>"),
+        ("html", "<p>My rule:</p><blockquote class='pullquote'>The plan.</blockquote>"),
+        ("plain", "My flight:\nFrom: Berlin\nTo: Rome\nDate: 3 May\n\nThe plan.\n"),
         ("plain", "See below.\n\n-----Original Message-----\nFrom: Ann\nSent: Monday\n\nThe plan.\n"),
     ],
 )
@@ -620,3 +622,16 @@ def longest_hold(path: Path, form: Format) -> float:
             tick(item)
     tick(None)
     return max(end - begin for begin, end in pairwise(ticks))
+
+
+@pytest.mark.parametrize(
+    ("date", "day"), [("2026-01-14", "2026-01-14"), ("'2026-01-14T09:00'", "2026-01-14"), ("x", None)]
+)
+def test_markdown_is_of_the_date_of_its_front_matter(tmp_path: Path, date: str, day: str | None) -> None:
+    file = tmp_path / "a.md"
+    file.write_text(f"---\ntitle: Standup\ndate: {date}\n---\nPaul joined.\n")
+    with open_source(file) as source:
+        [page] = [item for item in read_items(source, lambda _: None) if isinstance(item, Document)]
+    modified = datetime.fromtimestamp(file.stat().st_mtime, UTC)
+    assert page.occurred_at is not None
+    assert (page.title, f"{page.occurred_at:%Y-%m-%d}") == ("Standup", day or f"{modified:%Y-%m-%d}")
