@@ -409,12 +409,18 @@ def options_then(options: RecallOptions, period: Period) -> RecallOptions:
     return options.changed(as_of=AsOf(valid=period.until - _INSTANT), ended_after=period.begin, only_ended=period.ended)
 
 
-def until_begin_of(period: Period, facts: Iterable[Fact]) -> Period | None:
-    """Return the period up to the begin of the best fact whose target its `before` names; None without one."""
-    words = set(split_words(period.before))
+def until_begin_of(period: Period, facts: Iterable[Fact], question: str) -> Period | None:
+    """Return the period up to the begin of the best fact whose target its `before` names; None without one.
+
+    A fact whose source the question names is better than others.
+    """
+    words, asked = set(split_words(period.before)), set(split_words(question))
     targets = ((fact, set(split_words(fact.target))) for fact in facts if words and fact.valid_from > START_OF_TIME)
-    named = next((fact for fact, target in targets if target and target <= words), None)
-    return None if named is None else replace(period, until=named.valid_from, ended=False)
+    named = [fact for fact, target in targets if target and target <= words]
+    if not named:
+        return None
+    best = next((fact for fact in named if asked.issuperset(split_words(fact.source))), named[0])
+    return replace(period, until=best.valid_from, ended=False)
 
 
 def joined(period: Period, then: RecallResult, present: RecallResult, limit: int) -> RecallResult:

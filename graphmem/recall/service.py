@@ -131,8 +131,9 @@ class RecallService:
         if period is not None:
             undated = without_dates(asked, now)
             then = ask(options_then(options, period), undated)
-            if (earlier := until_begin_of(period, (*result.facts, *then.facts))) is not None:
-                period, then = earlier, ask(options_then(options, earlier), undated)
+            if (earlier := until_begin_of(period, (*result.facts, *then.facts), asked)) is not None:
+                # what came after has told the time; its words would prefer other facts about it
+                period, then = earlier, ask(options_then(options, earlier), undated.replace(earlier.before, " "))
             result = joined(period, then, result, options.limit) if then.facts else result
         self._recorder.count(scopes, [fact.id for fact in result.facts])
         if observer is None or scope is None:

@@ -451,11 +451,12 @@ def stated_facts(
         query_words(query, short=True), [scoring.fact_text(edge.relation, edge.fact, ontology) for edge in edges]
     )
     over = [options.as_of is None and edge.valid_to is not None and edge.valid_to <= now for edge in edges]
+    begins = np.array([edge.valid_from.timestamp() for edge in edges])
     factors = scoring.fact_factors(
         np.array([edge.confidence for edge in edges]),
         np.array([edge.retrieval_count for edge in edges]),
         [edge.edge_type for edge in edges],
-        np.array([edge.valid_from.timestamp() for edge in edges]),
+        begins,
         np.array([past_factor(edge) if is_over else 1.0 for edge, is_over in zip(edges, over, strict=True)]),
         shared,
         now=now.timestamp(),
@@ -467,7 +468,7 @@ def stated_facts(
     stated: Counter[str] = Counter()
     added: dict[str, float] = {}
     rows: dict[str, int] = {}
-    order: list[int] = np.argsort(-alone, kind="stable").tolist()
+    order: list[int] = np.lexsort((-begins, -alone)).tolist()  # of equal ones the latest first
     for i in order:
         if shared[i] or best[i] not in evidence.lists:
             added[edges[i].id], rows[edges[i].id] = float(alone[i]) * REPEATED ** stated[best[i]], i

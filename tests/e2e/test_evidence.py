@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 import pytest
@@ -175,3 +175,19 @@ def test_the_words_of_a_date_that_selects_the_facts_do_not_count(memory: GraphMe
         [{"subject": "Dana", "valid_from": at, **fact} for at, fact in zip(dates, (job, home), strict=True)]
     )
     assert memory.recall("Where did Dana live in February 2026?")[0].target == "Leeds"
+
+
+@pytest.mark.server
+def test_before_something_is_what_held_of_the_same_subject(memory: GraphMemory) -> None:
+    captains = {"Aurora": "Ada Boris Cem Dora", "Bonita": "Boris Cem Dora Elif", "Corsa": "Cem Dora Elif Finn"}
+    told = [(f"MV {ship}", "captained_by", n, y) for ship, s in captains.items() for y, n in enumerate(s.split(), 2020)]
+    told += [("Ann", "works_at", firm, year) for year, firm in enumerate(("Initech", "Hooli", "Globex"), 2020)]
+    memory.add_facts(
+        {"subject": source, "relation": relation, "object": target, "valid_from": f"{year}-01-01"}
+        for source, relation, target, year in told
+    )
+    for fact in [fact for ship in captains for fact in memory.facts(f"MV {ship}")]:
+        memory.end(fact.id, at=fact.valid_from + timedelta(days=365))
+    best = memory.recall("Who captained MV Aurora before Dora?")[0]
+    assert (best.source, best.target) == ("MV Aurora", "Cem")
+    assert [fact.target for fact in memory.recall("Where did Ann work before Globex?")[:2]] == ["Hooli", "Initech"]
