@@ -79,7 +79,7 @@ class _Page(HTMLParser):
     def __init__(self, *, mail: bool = False) -> None:
         super().__init__(convert_charrefs=True)
         self._mail = mail
-        self._quotes: list[bool] = []  # of each open block quotation, whether it quotes another mail
+        self._quotes: list[bool] = []  # of each open block quotation, whether it is part of another mail
         self.title: list[str] = []
         self.lines: list[str] = []
         self._line: list[str] = []
@@ -103,7 +103,7 @@ class _Page(HTMLParser):
             self._begin = _HEADINGS.get(tag, "-" if tag == "li" else "")
             self._in_pre += tag == "pre"
         if tag == "blockquote" and self._mail:
-            self._quotes.append(self._is_quote(dict(attrs)))
+            self._quotes.append(self._in_quote or self._is_quote(dict(attrs)))
 
     def handle_endtag(self, tag: str) -> None:
         """End a block."""
@@ -116,6 +116,10 @@ class _Page(HTMLParser):
             self._in_pre = max(0, self._in_pre - (tag == "pre"))
         if tag == "blockquote" and self._quotes:
             self._quotes.pop()
+
+    @property
+    def _in_quote(self) -> bool:
+        return bool(self._quotes) and self._quotes[-1]
 
     def _is_quote(self, attrs: Mapping[str, str | None]) -> bool:
         before = next((line for line in reversed(self.lines) if line), "")
@@ -142,7 +146,7 @@ class _Page(HTMLParser):
         text = words.rstrip() if self._in_pre else " ".join(words.split())
         if text:
             text = f"{self._begin} {text}" if self._begin else text
-            self.lines.append(f"> {text}" if any(self._quotes) else text)
+            self.lines.append(f"> {text}" if self._in_quote else text)
             self._begin = ""
         if blank and self.lines and self.lines[-1]:
             self.lines.append("")
@@ -307,9 +311,10 @@ def _decoded(data: bytes, charset: str | None) -> str:
 
 def _is_head(lines: Sequence[str]) -> bool:
     """Return whether lines begin with the head that some programs put over a quoted mail: "From: …", "Sent: …"."""
+    if not lines[0].startswith("From: "):
+        return False
     head = "\n".join(("", *lines[1:]))
-    sent = "\nSent: " in head or ("\nDate: " in head and "\nSubject: " in head)
-    return lines[0].startswith("From: ") and sent
+    return "\nSent: " in head or ("\nDate: " in head and "\nSubject: " in head)
 
 
 def _unquoted(text: str, *, forwards: bool) -> str:
@@ -318,7 +323,7 @@ def _unquoted(text: str, *, forwards: bool) -> str:
     for number, line in enumerate(lines):
         if line.rstrip("\r\n") in ("-- ", "--"):
             break
-        if not forwards and any(kept) and (_ORIGINAL.match(line) or _is_head(lines[number : number + 4])):
+        if not forwards and (_ORIGINAL.match(line) or _is_head(lines[number : number + 4])) and any(kept):
             break
         if line.startswith(">"):
             while kept and not kept[-1].strip():

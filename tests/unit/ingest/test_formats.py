@@ -538,6 +538,16 @@ def test_a_page_is_cut_at_its_headings(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("kind", "piece"), [("plain", "\n"), ("plain", "\nFrom: x"), ("plain", "\n>"), ("html", "<blockquote>a")]
+)
+def test_a_crafted_mail_takes_no_longer_than_its_size(tmp_path: Path, kind: str, piece: str) -> None:
+    body = piece * (200_000 // len(piece))
+    begun = time.process_time()
+    turns_of(tmp_path, "a.eml", HEAD.format(subject="Re: x", kind=kind) + body)
+    assert time.process_time() - begun < 2
+
+
 @pytest.mark.parametrize("piece", ["<!--", "<a ", '<a b="', "<![x", "<", "</", "&#", "<p>", "<pre>", "<!x"])
 def test_crafted_html_takes_no_longer_than_its_size(piece: str) -> None:
     begun = time.process_time()
