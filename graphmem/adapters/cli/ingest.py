@@ -40,7 +40,7 @@ LEFT_OUT = {
     "malformed triple": "recorded triples that don't have three parts",
     "naive valid_from": "facts whose beginning has no time zone",
     "naive valid_to": "facts whose end has no time zone",
-    "not English": "texts in other languages, of which the local extractor reads nothing",
+    "not English": "texts in other languages; the local extractor reads English only",
     "personal data": "e-mail addresses and phone numbers, which are redacted",
     "relation": "facts whose relation has no letter or digit",
     "self-loop": "facts from an entity to itself",
