@@ -261,7 +261,8 @@ class Writer:
             mention = self._as_stored(mention)
             entity = resolver.resolve(mention, seen_at)
             if (pair := (entity.id, episode.id)) not in mentions:
-                written.unknown_types.update([mention.declared_type] if mention.declared_type else [])
+                if mention.declared_type:
+                    written.unknown_types[mention.declared_type] += 1
                 mentions[pair] = Mention.trusted(
                     entity_id=entity.id,
                     episode_id=episode.id,
