@@ -113,11 +113,11 @@ def _relative(token: Token, owner: End, named: End | None, names: Names) -> Iter
         fact = f"{named.name} {'was' if over else 'is'} {owner.name}'s {role}."
         yield replace(_edge(owner, relation, named, fact, certainty), ended=over)
         return
-    if is_former(token):
+    if is_former(token) or owner.kind != "person":
         return
     if token.dep_ == "attr" or is_named(token) or (token.dep_ == "poss" and token.head.lower_ == "name"):
         return  # "Anna is my sister" and "my sister's name is Anna" name her
-    for end in names.end(token) if owner.kind == "person" else ():
+    for end in names.end(token):
         if end.named and end.name.startswith(f"{owner.name}'s ") and noun != "baby":
             phrase = end.name[len(owner.name) + 3 :]
             if noun in words.UNTELLING_KIN and phrase == token.lower_:

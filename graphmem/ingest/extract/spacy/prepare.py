@@ -25,6 +25,7 @@ _NO_PROSE = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 _SYMBOLS = re.compile("[\U0001f000-\U0001faff\u2600-\u27bf\ufe0f\u200d*_~|<>{}=\\\\]+|[:;]-?[)(DPp](?!\\w)|(?<!\\w)<3")
+_AMPERSAND = re.compile(rf"(?P<firm>{FIRM.pattern})|(?<!\s)\s+&\s+")
 _PLAIN = tuple(words.SPELLED.values())
 _SLANG = re.compile(
     rf"(?=['a-z])(?<![\w'])(?:{'|'.join(f'({slang})' for slang in words.SPELLED)})(?![\w'])", re.IGNORECASE
@@ -146,7 +147,7 @@ def prose(text: str, participants: Iterable[str] = (), *, message: bool = True) 
         return " ".join(_ended(block) for block in blocks if block.strip(",;:"))
     text = _SYMBOLS.sub(" ", "\n".join(_lines(text)))
     text = _SLANG.sub(lambda match: _PLAIN[(match.lastindex or 1) - 1], with_apostrophes(text))
-    text = re.sub(rf"({FIRM.pattern})|(?<!\s)\s+&\s+", lambda match: match[1] or " and ", text)
+    text = _AMPERSAND.sub(lambda match: match["firm"] or " and ", text)
     names = vocatives(participants)
     called = f"(?:{names.pattern})" if names else "(?!)"
     opening = re.compile(rf"(?:(?:{_GREETING}|{called})(?!\w)[,!.;\s]*)+", re.IGNORECASE)
