@@ -156,7 +156,7 @@ def read_named(transaction: Transaction, scope: Scope, changes: Changes) -> Name
         nodes.update(dict.fromkeys(fact.entity_id for fact in trace.facts))
         nodes.update(dict.fromkeys(found.episode_id for found in trace.episodes))
         edges.update(dict.fromkeys(fact.edge_id for fact in trace.facts))
-    for kind, row_id, held_by, fact in transaction.run("named_rows", nodes=list(nodes), edges=list(edges)):
+    for kind, row_id, held_by, fact in transaction.run("named_rows", nodes=list(nodes), ids=list(edges)):
         if kind != "edge":
             named.kinds[row_id] = (kind, held_by)
         elif held_by == scope.key:

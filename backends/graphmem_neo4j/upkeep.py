@@ -93,7 +93,7 @@ class IndexPlan:
             return
         nodes = [e.key for e in self._entries if e.kind in ("episode", "entity") and e.key not in written]
         edges = [e.key for e in self._entries if e.kind == "fact" and e.key not in written]
-        named = transaction.run("named_rows", nodes=nodes, edges=edges)
+        named = transaction.run("named_rows", nodes=nodes, ids=edges)
         there = {row_id for _, row_id, held_by, _ in named if held_by == self._scope.key}
         for entry in self._entries:
             if entry.kind != "name" and entry.key not in there and entry.key not in written:
@@ -253,7 +253,8 @@ class Neo4jUpkeep(Neo4jRole, UpkeepStore):
         def work(transaction: Transaction) -> tuple[int, str]:
             page = transaction.run_locked("retrieved_edges", [scope], scope=scope.key, after=after, limit=_DECAY_PAGE)
             if page:
-                transaction.run("set_counts", rows=[[edge_id, decayed_count(*rest)] for edge_id, *rest in page])
+                counts = {edge_id: decayed_count(*rest) for edge_id, *rest in page}
+                transaction.run("set_counts", ids=list(counts), counts=counts)
             return len(page), max(row[0] for row in page) if len(page) == _DECAY_PAGE else ""
 
         return self._database.write(work)

@@ -131,7 +131,7 @@ class GraphPlan:
         times = self._times.texts
         # a key must be free before its next holder is written
         if self._expiries:
-            transaction.run("expire_edges", rows=list(self._expiries.values()), times=times)
+            transaction.run("expire_edges", ids=list(self._expiries), rows=self._expiries, times=times)
         if self._dropped:
             transaction.run("delete_replaced_edges", ids=self._dropped)
         rows = self._rows()
@@ -139,8 +139,8 @@ class GraphPlan:
             domain, project = self._scope.domain, self._scope.project_id
             transaction.run("write", scope=self._key, domain=domain, project=project, times=times, **rows)
         if self._supported:
-            corroborations = [[i, fact.confidence, list(fact.episode_ids)] for i, fact in self._supported.items()]
-            transaction.run("corroborate_edges", rows=corroborations)
+            supported = {i: [fact.confidence, list(fact.episode_ids)] for i, fact in self._supported.items()}
+            transaction.run("corroborate_edges", ids=list(supported), rows=supported)
         if self._redactions:
             transaction.run("redact_episodes", rows=[list(item) for item in self._redactions.items()])
             unindexed = [["episode", episode_id] for episode_id in self._redactions]
@@ -226,7 +226,6 @@ class GraphPlan:
             )
         if fact.active:
             self._expiries[expiry.edge_id] = [
-                expiry.edge_id,
                 self._times[expiry.valid_to],
                 self._times[expiry.expired_at],
                 expiry.superseded_by,
@@ -329,7 +328,7 @@ def _remove(transaction: Transaction, scope: Scope, removals: Sequence[Removal])
     if episodes := ids_of(removal.id for removal in named.get("episode", ())):
         stated = transaction.run("edges_of_episodes", scope=scope.key, expressions=expressions_of(episodes))
         if stated:
-            transaction.run("remove_sources", edges=stated, ids=episodes)
+            transaction.run("remove_sources", ids=stated, episodes=episodes)
         found = transaction.run("remove_episodes", scope=scope.key, ids=episodes)
         unindexed += [["episode", episode_id] for episode_id in found]
     if unindexed:

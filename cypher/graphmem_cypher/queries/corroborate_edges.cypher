@@ -1,6 +1,5 @@
 // Write the confidence and the episodes of facts that were stated again.
-UNWIND $q.rows AS row
-WITH row, row[0] AS id
-/* include find_edge */
-SET r.confidence = row[1], r.graphmem_rank = -row[1], r.episode_ids = row[2]
+/* include find_edges */
+WITH r, $q.rows[r.graphmem_id] AS row
+SET r.confidence = row[0], r.graphmem_rank = -row[0], r.episode_ids = row[1]
 RETURN count(r) AS row

@@ -1,5 +1,4 @@
 // Delete facts that a write replaces.
-UNWIND $q.ids AS id
-/* include find_edge */
+/* include find_edges */
 DELETE r
 RETURN count(*) AS row

@@ -4,6 +4,5 @@ MATCH (n:Graphmem {id: id}) USING INDEX SEEK n:Graphmem(id)
 RETURN [CASE WHEN n:Entity THEN 'entity' WHEN n:Episode THEN 'episode' WHEN n:Community THEN 'community'
     WHEN n:Recall THEN 'recall' END, n.id, n.scope, null] AS row
 UNION ALL
-UNWIND $q.edges AS id
-/* include find_edge */
+/* include find_edges */
 RETURN ['edge', r.graphmem_id, r.scope, r.fact] AS row

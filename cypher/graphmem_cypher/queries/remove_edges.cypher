@@ -1,7 +1,6 @@
 // Delete facts of a scope with their rows in recall traces; return their ids.
-UNWIND $q.ids AS id
-/* include find_edge */
-WITH id, r
+/* include find_edges */
+WITH r.graphmem_id AS id, r
 WHERE r.scope = $q.scope
 CALL (id) {
     MATCH (:Graphmem)-[a:ACTIVATED {fact_id: id}]->(:Graphmem)

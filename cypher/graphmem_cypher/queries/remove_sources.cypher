@@ -1,5 +1,4 @@
 // Remove episodes from the sources of facts.
-UNWIND $q.edges AS id
-/* include find_edge */
-SET r.episode_ids = [episode IN r.episode_ids WHERE NOT episode IN $q.ids]
+/* include find_edges */
+SET r.episode_ids = [episode IN r.episode_ids WHERE NOT episode IN $q.episodes]
 RETURN count(r) AS row

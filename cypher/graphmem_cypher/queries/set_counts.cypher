@@ -1,6 +1,4 @@
 // Write the retrieval counts of facts.
-UNWIND $q.rows AS row
-WITH row, row[0] AS id
-/* include find_edge */
-SET r.retrieval_count = row[1]
+/* include find_edges */
+SET r.retrieval_count = $q.counts[r.graphmem_id]
 RETURN count(r) AS row
