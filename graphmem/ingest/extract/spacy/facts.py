@@ -323,7 +323,7 @@ class Facts:
             fact=said.fact or sentence(clause, subject, self._names, self._dates, apart),
             confidence=min(ceiling, clause.certainty, source.certainty, target.certainty, said.certainty),
             valid_from=None if said.timeless else start,
-            valid_to=None if said.timeless else end,
+            valid_to=said.until if said.timeless else end,
             ended=ended,
             source_type=source.kind,
             target_type=target.kind,

@@ -267,11 +267,23 @@ def _being(clause: Clause, names: Names, period: Period) -> Iterator[Statement]:
     long = clause.ongoing and period.days_so_far is not None and period.days_so_far > _LONG
     before = objects_of(verb, "ccomp") + ([verb.head] if verb.dep_ == "conj" else [])
     left = any(v.lemma_ in ("leave", "quit") for v in before)  # "I left Acme and I'm at Globex now"
+    left = left or _follows_employer(verb)
     if long or left:
         for word, noun in prepositions(verb):
             if word in ("at", "with"):
                 for end in _workplaces(noun, names, "join"):
                     yield Statement("works_at", end, explicit=True, certainty=LIKELY)
+
+
+def _follows_employer(verb: Token) -> bool:
+    """Return whether "I'm at Globex now" follows "I quit Initech," in one sentence; not "I left Rome,"."""
+    first = verb.head
+    if verb.dep_ not in ("ccomp", "parataxis") or first.i > verb.i or first.lemma_ not in ("leave", "quit"):
+        return False
+    barred = _PLACES if first.lemma_ == "quit" else (*_PLACES, "FAC", "PERSON")
+    firm = any(t.pos_ == "PROPN" and t.ent_type_ not in barred for t in objects_of(first, "dobj"))
+    own = all(t.lower_ == "i" for v in (first, verb) for t in objects_of(v, "nsubj"))
+    return firm and own and not is_outing(first) and any(c.lower_ == "now" for c in verb.children)
 
 
 def is_occupation(noun: Token) -> bool:

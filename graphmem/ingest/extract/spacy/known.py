@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _GUESSED_OWNER = 0.4
 _GUESSED_TOOL = 0.6
+_SAME = frozenset("new current final".split())  # not "the first deadline"
 
 
 def well_known(clause: Clause, subject: End, names: Names, period: Period) -> Iterator[Statement]:
@@ -31,6 +32,7 @@ def well_known(clause: Clause, subject: End, names: Names, period: Period) -> It
         for said in (*jobs(clause, subject, names, period), *homes(clause, names, period)):
             yield replace(said, source=whom)
         yield from _partner(clause, subject, names, period)
+    yield from _deadline(clause, names, period)
     if clause.stance:
         return
     if subject.kind == "person":
@@ -370,17 +372,49 @@ def _budget(clause: Clause, subject: End, names: Names) -> Iterator[Statement]:
 
 
 def _budget_owner(noun: Token, names: Names) -> End | None:
-    """Return the owner of a budget; for a bare "the budget" this is a guess: what was named before, or the speaker."""
+    """Return the owner of a budget; for a bare "the budget" it is guessed: the one thing that was named before."""
     if (owner := names.owner(noun)) is not None:
         return owner
+    if any(w in ("of", "for") and n.ent_type_ not in words.QUANTITIES for w, n in prepositions(noun)) or any(
+        c.dep_ == "compound" for c in noun.children
+    ):
+        return _owner_inside(noun, names)
+    start = noun.sent.start
+    if names.speaker is None or not start or any(c.dep_ in ("poss", "amod") for c in noun.children):
+        return None
+    said = names.named(noun.doc[start - 1].sent)
+    projects = {e.name: e for e in said if e.name.startswith("Project ")}
+    projects = projects or {e.name: e for e in said if not e.role and e.kind not in ("person", "location")}
+    return replace(next(iter(projects.values())), certainty=_GUESSED_OWNER) if len(projects) == 1 else None
+
+
+def _deadline(clause: Clause, names: Names, period: Period) -> Iterator[Statement]:
+    """Yield has_deadline for "Apollo's deadline is 30 April"; it holds from when it is told to the end of that day."""
+    begin, close = period.begin, period.close
+    if clause.verb.lemma_ != "be" or clause.past or begin is None or close is None:
+        return
+    if close - begin > timedelta(days=1) or not (period.ahead or period.days_so_far == 0):
+        return
+    several = any(t.conjuncts for t in objects_of(clause.verb, "attr"))
+    for noun in (t for t in clause.subjects if t.lower_ == "deadline" and len(clause.subjects) == 1 and not several):
+        limits = (c for c in noun.children if c.dep_ == "amod" or (c.dep_ == "compound" and c.pos_ != "PROPN"))
+        owner = names.owner(noun) or _owner_inside(noun, names)
+        if owner is not None and owner.named and not owner.role and all(c.lower_ in _SAME for c in limits):
+            thing = replace(owner, kind="concept") if owner.kind == "person" else owner
+            day = written(begin, "day").removeprefix("on ")
+            yield Statement(
+                "has_deadline",
+                End(day, "concept", named=False),
+                explicit=True,
+                source=thing,
+                fact=f"{owner.name}'s deadline is {day}.",
+                timeless=True,
+                until=begin.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1),
+            )
+
+
+def _owner_inside(noun: Token, names: Names) -> End | None:
+    """Return the named owner in "the budget of Apollo", "the Apollo budget"."""
     inside = [n for w, n in prepositions(noun) if w in ("of", "for") and n.ent_type_ not in words.QUANTITIES]
     inside += [c for c in noun.children if c.dep_ == "compound"]
-    if inside:
-        return next((e for t in inside for e in names.end(t) if e.named), None)
-    if names.speaker is None or any(c.dep_ in ("poss", "amod") for c in noun.children):
-        return None
-    start = noun.sent.start
-    before = {end.name: end for end in names.named(noun.doc[start - 1].sent) if not end.role} if start else {}
-    if before:
-        return replace(next(iter(before.values())), certainty=_GUESSED_OWNER) if len(before) == 1 else None
-    return End(names.speaker.name, "person", named=True, certainty=_GUESSED_OWNER)
+    return next((e for t in inside for e in names.end(t) if e.named), None)

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 class Statement:
     """Relation from the subject of a clause to a target, converted to an edge by `Facts`.
 
-    A `presumed` ending is of a fact that may not be known: "sold the car" ends "drives".
+    A `presumed` ending is of a fact that may not be known: "sold the car" ends "drives". `until` is the end of a fact
+    that holds from when it is told, whatever the dates of its clause: that of a deadline.
     """
 
     relation: str
@@ -35,6 +36,7 @@ class Statement:
     timeless: bool = False
     certainty: float = 1.0
     presumed: bool = False
+    until: datetime | None = None
 
 
 def verb_form(clause: Clause) -> str:

@@ -220,7 +220,7 @@ def test_what_a_named_thing_has_is_told_by_name(say: Say, text: str, fact: Tripl
 
 
 @pytest.mark.parametrize(
-    "text", ["Apollo's deadline is Friday.", "Tom's problem is Ravi.", "Tom's phone is an iPhone."]
+    "text", ["Apollo's launch is Friday.", "Tom's problem is Ravi.", "Tom's phone is an iPhone."]
 )
 def test_dates_judgements_and_kinds_are_nothing_that_it_has(say: Say, text: str) -> None:
     assert say.facts(text) == set()
@@ -364,7 +364,6 @@ def test_what_only_resembles_a_known_relation_states_none(say: Say, text: str) -
         ("The Apollo budget is 12,000 euros.", ("Apollo", "has_budget", "12,000 euros")),
         ("We increased the Apollo budget to $12,000.", ("Apollo", "has_budget", "$12,000")),
         ("Apollo has a budget of $5,000.", ("Apollo", "has_budget", "$5,000")),
-        ("The budget is now 12,000 euros.", ("Nora", "has_budget", "12,000 euros")),
         ("We deployed Apollo to Kubernetes.", ("Apollo", "deployed_on", "Kubernetes")),
         ("We host Apollo on AWS.", ("Apollo", "deployed_on", "AWS")),
         ("We moved it from SQLite to Postgres.", ("Nora", "uses", "Postgres")),
@@ -389,7 +388,12 @@ def test_what_was_used_before_ends(say: Say, text: str, over: Triple) -> None:
 
 
 def test_a_budget_without_an_owner_is_a_guess(say: Say) -> None:
-    assert say.one("The budget is now 12,000 euros.", "has_budget").confidence == 0.4
+    assert say.one("I lead Project Osprey. The budget is now 12,000 euros.", "has_budget").confidence == 0.4
+
+
+@pytest.mark.parametrize("text", ["The budget is now 12,000 euros.", "I met Tom. The budget is 12,000 euros."])
+def test_a_budget_of_nothing_named_before_is_no_fact(say: Say, text: str) -> None:
+    assert not [e for e in say(text).edges if e.relation == "has_budget"]
 
 
 # Objects ------------------------------------------------------------------------------------------

@@ -663,3 +663,58 @@ def test_what_somebody_says_of_himself(text: str, fact: str) -> None:
 @pytest.mark.parametrize("text", ["Visiting Rome must have been fun!", "Walking in Rome.", "I can't stand by."])
 def test_what_has_no_subject_and_no_day_is_said_of_nobody(text: str) -> None:
     assert told(("2026-03-01", text)) == {}
+# Projects -----------------------------------------------------------------------------------------
+
+
+def test_a_budget_alone_isn_t_that_of_who_tells_it() -> None:
+    facts = told(("2026-03-10", "I am leading Project Osprey."), ("2026-03-10", "The budget is 40,000 euros."))
+    assert not [fact for fact in facts if "has_budget" in fact]
+
+
+@pytest.mark.parametrize(
+    ("text", "fact"),
+    [
+        ("Apollo's deadline is 30 April.", "Apollo has_deadline 30 April 2026"),
+        ("The deadline of Apollo is 30 April.", "Apollo has_deadline 30 April 2026"),
+    ],
+)
+def test_a_deadline_holds_until_the_end_of_its_day(text: str, fact: str) -> None:
+    assert told(("2026-03-10", text)) == {fact: ("2026-03-10", "2026-05-01")}
+
+
+def test_a_new_deadline_replaces_the_old_one() -> None:
+    facts = told(("2026-03-10", "Apollo's deadline is 30 April."), ("2026-03-20", "Apollo's deadline is now 15 May."))
+    assert facts["Apollo has_deadline 30 April 2026"] == ("2026-03-10", "2026-03-20")
+    assert facts["Apollo has_deadline 15 May 2026"] == ("2026-03-20", "2026-05-16")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Apollo's deadline was 3 May.",
+        "Apollo's first deadline is 3 May.",
+        "Apollo's deadline is probably 3 May.",
+        "Apollo's deadline is not 3 May.",
+        "Apollo's deadline is 3 May or 4 May.",
+        "Is Apollo's deadline 3 May?",
+        "The deadline is 3 May.",
+    ],
+)
+def test_a_deadline_that_isn_t_sure_is_no_fact(text: str) -> None:
+    assert not [fact for fact in told(("2026-03-10", text)) if "deadline" in fact]
+
+
+# Quoted lines -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "> I live in Bonn\n\nI live in Odense.",
+        "I live in Odense.\n\n> I live in Bonn",
+        "On Monday, Tom wrote:\n> I live in Bonn\n> and work at Acme\n\nI live in Odense.",
+        "> Where do you live?\nI live in Odense.\n\n> Where do you work?\nThat's private.",
+    ],
+)
+def test_the_words_beside_quoted_lines_are_one_s_own(text: str) -> None:
+    assert told(("2026-03-10", text)) == {"Sam lives_in Odense": ("2026-03-10", None)}
