@@ -404,6 +404,9 @@ def _standing(verb: Token) -> float | None:
             if head.lemma_ == "mean" and head.tag_ == "VBD" and any(t.lower_ == "i" for t in subjects_of(head)):
                 token = head
                 continue  # "sorry, I meant I live in Bern"
+            if head.lemma_ in ("leave", "quit") and _after_comma(token):
+                token = head
+                continue  # "I quit Initech, I'm at Globex now"
             if head.lemma_ not in words.REPORTING or negation(head) or _unreal(head) or _quotes_oneself(head):
                 return None
             limit = min(limit, 0.5)
@@ -418,6 +421,11 @@ def _standing(verb: Token) -> float | None:
             return None
         token = head
     return limit
+
+
+def _after_comma(verb: Token) -> bool:
+    """Return whether a comma stands before the "I" of a clause."""
+    return any(t.lower_ == "i" and t.i > 0 and t.nbor(-1).text == "," for t in subjects_of(verb))
 
 
 def _quotes_oneself(verb: Token) -> bool:

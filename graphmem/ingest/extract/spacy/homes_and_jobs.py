@@ -265,7 +265,7 @@ def _being(clause: Clause, names: Names, period: Period) -> Iterator[Statement]:
                     after = "at" if word == "at" else "for"
                     yield from (Statement("works_at", t, explicit=True) for t in _workplaces(noun, names, after))
     long = clause.ongoing and period.days_so_far is not None and period.days_so_far > _LONG
-    before = objects_of(verb, "ccomp") + ([verb.head] if verb.dep_ == "conj" else [])
+    before = [v for v in objects_of(verb, "ccomp") if _names_employer(v)] + ([verb.head] if verb.dep_ == "conj" else [])
     left = any(v.lemma_ in ("leave", "quit") for v in before)  # "I left Acme and I'm at Globex now"
     left = left or _follows_employer(verb)
     if long or left:
@@ -280,10 +280,14 @@ def _follows_employer(verb: Token) -> bool:
     first = verb.head
     if verb.dep_ not in ("ccomp", "parataxis") or first.i > verb.i or first.lemma_ not in ("leave", "quit"):
         return False
-    barred = _PLACES if first.lemma_ == "quit" else (*_PLACES, "FAC", "PERSON")
-    firm = any(t.pos_ == "PROPN" and t.ent_type_ not in barred for t in objects_of(first, "dobj"))
     own = all(t.lower_ == "i" for v in (first, verb) for t in objects_of(v, "nsubj"))
-    return firm and own and not is_outing(first) and any(c.lower_ == "now" for c in verb.children)
+    return _names_employer(first) and own and not is_outing(first) and any(c.lower_ == "now" for c in verb.children)
+
+
+def _names_employer(verb: Token) -> bool:
+    """Return whether what somebody quit or left may be a firm: Initech, not Rome, Anna, work or smoking."""
+    barred = _PLACES if verb.lemma_ == "quit" else (*_PLACES, "FAC", "PERSON")
+    return any(t.pos_ == "PROPN" and t.ent_type_ not in barred for t in objects_of(verb, "dobj"))
 
 
 def is_occupation(noun: Token) -> bool:

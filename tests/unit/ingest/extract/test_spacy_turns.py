@@ -718,3 +718,18 @@ def test_a_deadline_that_isn_t_sure_is_no_fact(text: str) -> None:
 )
 def test_the_words_beside_quoted_lines_are_one_s_own(text: str) -> None:
     assert told(("2026-03-10", text)) == {"Sam lives_in Odense": ("2026-03-10", None)}
+
+
+# Jobs after a comma -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["I quit Initech, I'm at Globex now.", "I left Initech, I'm at Globex now."])
+def test_where_one_is_after_leaving_a_firm_is_the_new_job(text: str) -> None:
+    facts = told(("2026-03-01", "I work at Initech."), ("2026-03-10", text))
+    assert facts["Sam works_at Globex"][1] is None
+    assert facts["Sam works_at Initech"][1] == "2026-03-10"
+
+
+@pytest.mark.parametrize("text", ["I quit Initech, I'm at Gatwick.", "I quit smoking, I'm at Globex now."])
+def test_where_one_is_otherwise_is_no_job(text: str) -> None:
+    assert not [fact for fact in told(("2026-03-10", text)) if "works_at" in fact and "Initech" not in fact]
