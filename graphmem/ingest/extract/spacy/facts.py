@@ -256,8 +256,9 @@ class Facts:
         """Return the subjects of a clause; for "my friend is Anna" the owner of the noun if the friend is unknown."""
         if not clause.subjects and self._names.speaker:
             return [self._names.speaker]
-        owners = (self._names.owner(t) for t in clause.subjects if is_named(t))
-        return [e for t in clause.subjects for e in self._names.end(t)] or [e for e in owners if e is not None]
+        subjects = [t for t in clause.subjects if t.i + 1 == len(t.doc) or t.nbor().text != ":"]  # "Tom: wrote to him"
+        owners = (self._names.owner(t) for t in subjects if is_named(t))
+        return [e for t in subjects for e in self._names.end(t)] or [e for e in owners if e is not None]
 
     def _apart(self, clause: Clause, statement: Statement, said: Collection[Statement]) -> frozenset[int]:
         """Return the prepositions of a clause that belong only to its other single-valued facts.

@@ -59,13 +59,20 @@ def homes(clause: Clause, names: Names, period: Period) -> Iterator[Statement]:
 
 
 def canceled_moves(clause: Clause, names: Names) -> Iterator[Statement]:
-    """Yield the end of a planned home for "we're not moving to Oslo after all"."""
-    verb = clause.verb
-    if verb.lemma_.lower() in words.MOVING and clause.negated and not clause.past:
-        nouns = [noun for word, noun in _ways(verb) if word == "to"]
+    """Yield the end of a planned home or trip for "we're not moving to Oslo after all", "not flying to Rome"."""
+    lemma = clause.verb.lemma_.lower()
+    if not clause.negated or clause.past:
+        return
+    nouns = [noun for word, noun in _ways(clause.verb) if word == "to"]
+    if lemma in words.MOVING:
+        planned: tuple[str, ...] = ("lives_in", "plans_to_move_to")
         ends = [t for n in nouns for t in (*_towns(n, names, sure=False), *_unknown_town(clause, n, names))]
-        for relation in ("lives_in", "plans_to_move_to"):
-            yield from (Statement(relation, t, ended=True, explicit=True, presumed=True) for t in ends)
+    elif lemma in ("go", "fly", "travel"):
+        planned, ends = words.PLANNED, [t for n in nouns for t in names.ends(n) if t.named and not t.role]
+    else:
+        return
+    for relation in planned:
+        yield from (Statement(relation, t, ended=True, explicit=True, presumed=True) for t in ends)
 
 
 def _ways(verb: Token) -> Iterator[tuple[str, Token]]:

@@ -152,7 +152,7 @@ def _definite(noun: Token) -> bool:
 
 
 def _cancellation(clause: Clause, names: Names) -> Iterator[Statement]:
-    """Yield the end of plans for "the trip to Paris is canceled", "I canceled my trip to Paris"."""
+    """Yield the end of plans for "the trip to Paris is canceled", "I canceled my dentist appointment"."""
     verb = clause.verb
     if verb.lemma_ in ("cancel", "call") and (verb.lemma_ == "cancel" or any(c.lower_ == "off" for c in verb.children)):
         nouns = clause.subjects if clause.passive else objects_of(verb, "dobj")
@@ -167,6 +167,9 @@ def _cancellation(clause: Clause, names: Names) -> Iterator[Statement]:
             if end.named and not end.role:
                 plan = Statement("", end, ended=True, explicit=True, source=names.speaker, presumed=True)
                 yield from (replace(plan, relation=relation) for relation in planned)
+        for end in (e for e in names.end(noun) if not e.role and noun.lower_ in words.OCCASIONS):
+            plan = Statement("", end, ended=True, explicit=True, source=names.speaker, presumed=True)
+            yield from (replace(plan, relation=relation) for relation in words.PLANNED_EVENTS)
 
 
 def _parted(clause: Clause) -> bool:

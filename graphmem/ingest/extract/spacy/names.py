@@ -331,6 +331,8 @@ class Names:
         others = self._others[gender]
         found: dict[str, End] = {}
         for other in self.doc[start : token.i]:
+            if not found and other.lower_ in words.THIRD_PERSON and words.THIRD_PERSON[other.lower_] == gender:
+                return None  # of somebody named earlier: "I haven't met her. Tom says she's late"
             if other.dep_ in ("poss", "compound") and other.ent_type_ != "PERSON":
                 continue
             if other.dep_ == "compound" and other.head.tag_ in ("NN", "NNS") and other.head.ent_iob_ == "O":

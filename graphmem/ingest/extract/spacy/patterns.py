@@ -57,6 +57,8 @@ def _objects(clause: Clause, names: Names) -> Iterator[Statement]:
     for token in objects_of(verb, "dobj", "oprd"):
         if (relation == "has" or _has_got(clause)) and (introduced(token) or _names_pet(token)):
             continue  # "two cats, Tom and Kit", "a cat called Kit": covered by has_cat
+        if lemma == "leave" and token.lower_ == "us":
+            continue  # the team
         gerund = token.pos_ == "VERB" and token.tag_ == "VBG"
         for target in _activity(token, names) if gerund else names.ends(token):
             if target.named or _telling(clause, token):

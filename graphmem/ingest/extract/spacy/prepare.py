@@ -85,7 +85,8 @@ _LINE = re.compile(
     re.MULTILINE,
 )
 _JOKE = re.compile(
-    r"\b(?:just kidding|only joking|jk|(?:that|it) was (?:all )?a (?:lie|joke))\b|(?<!\S)/s(?!\S)|^yeah,? right[,.!]",
+    r"\b(?:just kidding|only joking|jk|(?:that|it) was (?:all )?a (?:lie|joke))\b|(?<!\S)/s(?!\S)|^yeah,? right[,.!]|"
+    r"^oh,? (?:yeah|yes|sure),? totally\b",
     re.IGNORECASE,
 )
 _SEVERAL_WORDS = re.compile(r"\w\s+\S*\w")

@@ -663,6 +663,8 @@ def test_what_somebody_says_of_himself(text: str, fact: str) -> None:
 @pytest.mark.parametrize("text", ["Visiting Rome must have been fun!", "Walking in Rome.", "I can't stand by."])
 def test_what_has_no_subject_and_no_day_is_said_of_nobody(text: str) -> None:
     assert told(("2026-03-01", text)) == {}
+
+
 # Projects -----------------------------------------------------------------------------------------
 
 
@@ -733,3 +735,41 @@ def test_where_one_is_after_leaving_a_firm_is_the_new_job(text: str) -> None:
 @pytest.mark.parametrize("text", ["I quit Initech, I'm at Gatwick.", "I quit smoking, I'm at Globex now."])
 def test_where_one_is_otherwise_is_no_job(text: str) -> None:
     assert not [fact for fact in told(("2026-03-10", text)) if "works_at" in fact and "Initech" not in fact]
+
+
+# Canceled plans -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I canceled my dentist appointment.",
+        "The dentist appointment got cancelled.",
+        "My dentist appointment is cancelled.",
+    ],
+)
+def test_a_canceled_appointment_is_no_plan(text: str) -> None:
+    facts = told(("2026-03-02", "I have a dentist appointment on Friday."), ("2026-03-03", text))
+    assert facts["Sam plans_to_have dentist appointment"] == ("2026-03-06", "2026-03-06")
+
+
+@pytest.mark.parametrize("text", ["We're not going to Rome after all.", "I won't fly to Rome."])
+def test_a_trip_that_is_given_up_is_no_plan(text: str) -> None:
+    facts = told(("2026-03-02", "I'm flying to Rome on 4 May."), ("2026-03-03", text))
+    assert facts == {"Sam plans_to_fly_to Rome": ("2026-05-04", "2026-05-04")}
+
+
+# Whose words --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I haven't met her. Henrik says she is allergic to nuts.",
+        "And Henrik: wrote to him on LinkedIn.",
+        "oh yeah totally i'm moving to Monaco next week",
+        "Ruairi is leaving us next week.",
+    ],
+)
+def test_what_is_meant_of_somebody_else_or_not_at_all_is_no_fact(text: str) -> None:
+    assert told(("2026-03-02", text)) == {}
