@@ -124,8 +124,8 @@ class EvictionRule:
         Days after which a superseded fact is deleted, and an entity that has no active facts and wasn't mentioned is
         archived (setting `expired_edge_retention_days`); None never does.
     min_weight
-        Active facts with a lower effective confidence that were neither stated nor retrieved within the retention are
-        ended (setting `min_edge_weight`); 0 ends none. Requires a retention.
+        Active facts with a lower effective confidence that neither began nor were stated or retrieved within the
+        retention are ended (setting `min_edge_weight`); 0 ends none. Requires a retention.
     max_entities
         Maximum number of entities that aren't archived; 0 is no cap (setting `max_entities`).
     """
@@ -302,7 +302,7 @@ class _Eviction:
             if edge.is_active
             and not edge.is_inferred
             and weight < self._rule.min_weight
-            and max(edge.recorded_at, edge.last_retrieved_at or edge.recorded_at) <= self._before
+            and max(edge.recorded_at, edge.valid_from, edge.last_retrieved_at or edge.recorded_at) <= self._before
         ]
         stated = self._stated_lately(weak)
         return [edge for edge in weak if edge.id not in stated]

@@ -503,6 +503,15 @@ def test_a_weak_fact_that_was_stated_again_lately_stays(store: GraphBackend) -> 
     assert evict(store, home(), rule, never, now=day(150)).ended_facts == 2
 
 
+def test_a_weak_fact_has_its_time_from_when_it_begins(store: GraphBackend) -> None:
+    put_graph(store, *(edge(n, 2 * n, 2 * n + 1, confidence=0.1, valid_from=day(n * 100)) for n in (0, 1, 2)))
+    rule = EvictionRule(retention=90.0, min_weight=0.3)
+    assert evict(store, home(), rule, never, now=day(150)).ended_facts == 1
+    assert edge_numbers(store.find_edges([home()], EdgeQuery())) == [1, 2]
+    assert evict(store, home(), rule, never, now=day(191)).ended_facts == 1
+    assert edge_numbers(store.find_edges([home()], EdgeQuery())) == [2]
+
+
 def test_what_ends_in_the_future_is_neither_deleted_nor_hidden(store: GraphBackend) -> None:
     put_graph(
         store,
