@@ -168,14 +168,17 @@ class MemoryUpkeep(MemoryRole, UpkeepStore):
             return len(page), page[-1].id if len(page) == _DECAY_PAGE else ""
 
     def find_idle(self, scope: Scope, *, before: datetime, now: datetime, limit: int = 1000) -> list[str]:
-        """Return ids of entities last seen and recorded by `before` that have no visible facts."""
+        """Return ids of entities last seen and recorded by `before`, without visible facts or ones expired later."""
         with self._store.lock:
             idle = (
                 entity.id
                 for entity in self._unarchived(scope)
                 if entity.last_seen_at <= before
                 and entity.recorded_at <= before
-                and not any(edge_is_visible(edge, None, now) for edge in self._edges_about(entity.id))
+                and not any(
+                    edge_is_visible(edge, None, now) or (edge.expired_at is not None and edge.expired_at > before)
+                    for edge in self._edges_about(entity.id)
+                )
             )
             return list(islice(idle, limit))
 

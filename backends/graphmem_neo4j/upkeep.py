@@ -260,7 +260,7 @@ class Neo4jUpkeep(Neo4jRole, UpkeepStore):
         return self._database.write(work)
 
     def find_idle(self, scope: Scope, *, before: datetime, now: datetime, limit: int = 1000) -> list[str]:
-        """Return ids of entities last seen and recorded by `before` that have no visible facts."""
+        """Return ids of entities last seen and recorded by `before`, without visible facts or ones expired later."""
         values = {"before": _iso(before), "limit": limit, **moment_values(None, now)}
         return self._database.read("find_idle", [scope], scope=scope.key, **values)
 

@@ -339,9 +339,9 @@ IDLE = """
 SELECT e.id FROM entities AS e INDEXED BY entities_by_scope
 WHERE e.scope = :scope AND e.archived_at IS NULL AND e.last_seen_at <= :before AND e.recorded_at <= :before
     AND NOT EXISTS (SELECT 1 FROM edges AS x WHERE x.source = e.key
-        AND (x.valid_to IS NULL OR (x.valid_to > :now AND x.valid_to > x.valid_from)))
+        AND (x.valid_to IS NULL OR (x.valid_to > :now AND x.valid_to > x.valid_from) OR x.expired_at > :before))
     AND NOT EXISTS (SELECT 1 FROM edges AS x WHERE x.target = e.key
-        AND (x.valid_to IS NULL OR (x.valid_to > :now AND x.valid_to > x.valid_from)))
+        AND (x.valid_to IS NULL OR (x.valid_to > :now AND x.valid_to > x.valid_from) OR x.expired_at > :before))
 ORDER BY e.id LIMIT :limit
 """
 LEAST_CONNECTED = """
@@ -413,7 +413,7 @@ class SQLiteUpkeep(SQLiteRole, UpkeepStore):
         return len(page), page[-1][1] if len(page) == _DECAY_PAGE else ""
 
     def find_idle(self, scope: Scope, *, before: datetime, now: datetime, limit: int = 1000) -> list[str]:
-        """Return ids of entities last seen and recorded by `before` that have no visible facts."""
+        """Return ids of entities last seen and recorded by `before`, without visible facts or ones expired later."""
         values = {"before": micros(before), "now": micros(now), "limit": limit}
         with self._database.reading() as connection:
             return [

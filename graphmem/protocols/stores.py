@@ -402,7 +402,7 @@ class UpkeepStore(Protocol):
         """Return ids of entities without a visible fact that were last seen and recorded at `before` or earlier, by id.
 
         Visibility is that of a read without `as_of` at `now` (`graphmem.models.is_visible`). Archived entities are
-        left out.
+        left out, and those with a fact whose `expired_at` is later than `before`: reads of the past return it.
         """
         ...
 

@@ -155,6 +155,16 @@ class IdleTests(StoreTests):
         put_graph(store, edge(3, 5, 6, valid_to=day(4)), edge(4, 7, 8, valid_from=day(6), valid_to=day(6)))
         assert store.find_idle(home(), before=day(4), now=day(4)) == [entity_id(n) for n in (5, 6, 7, 8)]
 
+    def test_an_entity_is_not_idle_while_a_fact_about_it_expired_lately(self, store: GraphBackend) -> None:
+        put_graph(
+            store,
+            *(
+                edge(n, 2 * n, 2 * n + 1, valid_to=day(1), expired_at=when)
+                for n, when in ((1, day(4)), (2, day(4) + timedelta(microseconds=1)), (3, day(8)))
+            ),
+        )
+        assert store.find_idle(home(), before=day(4), now=day(9)) == [entity_id(n) for n in (2, 3)]
+
     def test_an_entity_is_idle_without_active_facts_and_unseen(self, store: GraphBackend) -> None:
         put_graph(store, edge(1, 1, 2), edge(2, 3, 4, valid_to=day(1), expired_at=day(1)), edge(3, 5, 2))
         put_entities(store, entity(6, last_seen_at=day(5)), entity(7, recorded_at=day(5)), entity(8))

@@ -121,8 +121,8 @@ class EvictionRule:
     Attributes
     ----------
     retention
-        Days after which a superseded fact is deleted, and an entity that has no active facts and wasn't mentioned is
-        archived (setting `expired_edge_retention_days`); None never does.
+        Days after which a superseded fact is deleted, and an entity that has no active facts, wasn't mentioned and has
+        no fact superseded since is archived (setting `expired_edge_retention_days`); None never does.
     min_weight
         Active facts with a lower effective confidence that neither began nor were stated or retrieved within the
         retention are ended (setting `min_edge_weight`); 0 ends none. Requires a retention.

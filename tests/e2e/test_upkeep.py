@@ -15,7 +15,7 @@ from test_search import WordVectors
 from toy import ToyExtractor
 
 from graphmem import Embeddings, GraphMemory, InvalidInput, NotFound
-from graphmem.models import Changes, EdgeQuery, EntityQuery, EpisodeExpiry, EpisodeQuery, Removal, Scope, utc_now
+from graphmem.models import AsOf, Changes, EdgeQuery, EntityQuery, EpisodeExpiry, EpisodeQuery, Removal, Scope, utc_now
 from graphmem.protocols import ExtractedEdge, ExtractedEntity, Extraction, ExtractionRequest, GraphBackend
 from graphmem.registry import open_backend
 from graphmem.settings import Settings
@@ -477,14 +477,25 @@ def test_what_is_long_over_goes_and_what_is_long_unseen_hides(store: GraphBacken
     )
     rule = EvictionRule(retention=90.0)
     done = evict(store, home(), rule, never, now=day(100))
-    assert (done.deleted_facts, done.ended_facts, done.archived_entities) == (1, 0, 4)
+    assert (done.deleted_facts, done.ended_facts, done.archived_entities) == (1, 0, 2)
     assert edge_numbers(store.find_edges([home()], EdgeQuery(versions="all"))) == [2, 3, 4]
-    assert entity_numbers(store.find_entities([home()], EntityQuery())) == [5, 6, 7]
+    assert entity_numbers(store.find_entities([home()], EntityQuery())) == [3, 4, 5, 6, 7]
     again = evict(store, home(), rule, never, now=day(100))
     assert (again.deleted_facts, again.archived_entities) == (0, 0)
     weak = evict(store, home(), EvictionRule(retention=90.0, min_weight=0.3), never, now=day(100))
-    assert (weak.ended_facts, weak.archived_entities) == (1, 1)
+    assert (weak.ended_facts, weak.archived_entities) == (1, 0)
     assert edge_numbers(store.find_edges([home()], EdgeQuery())) == [3]
+    later = evict(store, home(), rule, never, now=day(191))
+    assert (later.deleted_facts, later.archived_entities) == (2, 3)
+
+
+def test_a_walk_through_the_past_finds_what_was_superseded_within_the_retention(store: GraphBackend) -> None:
+    put_graph(store, edge(1, 1, 2, valid_to=day(50), expired_at=day(95)), edge(2, 1, 3, valid_from=day(50)))
+    then = AsOf(valid=day(20), known=day(190))
+    for now, found in ((100, [1]), (184, [1]), (186, [])):
+        evict(store, home(), EvictionRule(retention=90.0), never, now=day(now))
+        graph = store.expand([home()], [entity_id(1)], hops=1, as_of=then)
+        assert graph.edge_ids == [edge_id(n) for n in found]
 
 
 def test_a_weak_fact_that_was_stated_again_lately_stays(store: GraphBackend) -> None:
