@@ -7,7 +7,9 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Sequence
+from concurrent.futures import wait as wait_for
 from contextlib import contextmanager
+from contextvars import copy_context
 from datetime import datetime
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Self, Unpack
@@ -224,6 +226,8 @@ class Engine:
     def flush(self, scope: Scope, timeout: float | None, episode_id: str | None) -> int:
         """Wait until a scope has no waiting episode, or not this one, and help with the extraction.
 
+        With a `timeout` it helps on a thread of the memory; a call of the model that runs then finishes there.
+
         Returns
         -------
         int
@@ -232,12 +236,25 @@ class Engine:
         pause, longest = _FLUSH_PAUSES
         deadline = None if timeout is None else time.monotonic() + timeout
         while waiting := self._waiting(scope, episode_id):
-            if self._cannot_extract or (deadline is not None and time.monotonic() >= deadline):
+            left = None if deadline is None else deadline - time.monotonic()
+            if self._cannot_extract or (left is not None and left <= 0):
                 return waiting
-            if not self.extract_waiting(scope, self._extract_batch).extracted:
-                time.sleep(pause)  # others process them, or they wait for a retry
+            if not self._extract_within(left, scope):
+                # others process them, or they wait for a retry
+                time.sleep(pause if deadline is None else max(0.0, min(pause, deadline - time.monotonic())))
                 pause = min(pause * 2, longest)
         return 0
+
+    def _extract_within(self, seconds: float | None, scope: Scope) -> int:
+        """Extract some waiting episodes; return their number, or 0 if it takes longer than the given time."""
+        extract = partial(self.extract_waiting, scope, self._extract_batch)
+        if seconds is None:
+            return extract().extracted
+        running = self.workers.submit("jobs", partial(copy_context().run, extract))
+        if not wait_for([running], seconds).done:
+            running.cancel()  # unless it has begun
+            return 0
+        return running.result().extracted
 
     async def aflush(self, scope: Scope, timeout: float | None, episode_id: str | None) -> int:
         """`flush` for async code: it holds no thread while it waits.
@@ -253,8 +270,14 @@ class Engine:
                 if not waiting or self._cannot_extract or (left is not None and left <= 0):
                     return waiting
                 if self._extraction is None or (self.served is not None and scope not in self.served):
-                    extract = partial(self.extract_waiting, scope, self._extract_batch)
-                    if (await self.workers.run("jobs", extract)).extracted:
+                    extract = asyncio.ensure_future(
+                        self.workers.run("jobs", partial(self.extract_waiting, scope, self._extract_batch))
+                    )
+                    try:
+                        done, _ = await asyncio.wait([extract], timeout=left)
+                    finally:
+                        extract.cancel()  # unless it has begun on its thread
+                    if not done or extract.result().extracted:
                         continue
                 await asyncio.wait([asyncio.wrap_future(settled)], timeout=pause if left is None else min(pause, left))
                 pause = min(pause * 2, longest)

@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import math
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -76,6 +77,26 @@ def test_without_background_only_flush_extracts(open_memory: Open) -> None:
     memory.remember("Maya | knows | Jonas")
     assert memory.stats().pending_episodes == 1
     assert memory.flush() == 0
+    assert memory.stats().edges == 1
+
+
+@pytest.mark.parametrize("background", [False, True])
+def test_flush_returns_in_time_though_the_model_answers_late(open_memory: Open, background: bool) -> None:
+    answer = threading.Event()
+
+    class Late(Scripted):
+        def extract(self, requests: Sequence[ExtractionRequest]) -> list[Extraction | Exception]:
+            answer.wait(30)
+            return super().extract(requests)
+
+    memory = open_memory(extractor=Late(), background=background)
+    memory.remember("Maya | knows | Jonas")
+    begun = time.monotonic()
+    assert memory.flush(timeout=0.2) == 1
+    assert asyncio.run(memory.aflush(timeout=0.2)) == 1
+    assert time.monotonic() - begun < 10
+    answer.set()
+    assert memory.flush(timeout=30) == 0
     assert memory.stats().edges == 1
 
 
