@@ -391,9 +391,10 @@ class LoadReport(Model):
     skipped
         Number of episodes stored but not extracted, because the content filter excluded them.
     extracted
-        Number of episodes extracted by the end of the load.
+        Number of episodes that this load extracted, earlier ones that still waited included; those that the background
+        extracted meanwhile are left out.
     failed
-        Number of episodes whose extraction failed finally or waits for a retry.
+        Number of episodes whose last attempt failed: finally, or they wait for a retry.
     entities, edges
         Number of new rows; `supported`: facts stated again; `ended`: facts closed.
     rejected

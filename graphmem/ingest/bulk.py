@@ -188,20 +188,28 @@ class TurnWriter:
 
 @dataclass(slots=True)
 class Progress:
-    """Progress of a load: the counts of `LoadReport`, and in `indexed` the rows that search can already find."""
+    """Progress of a load: the counts of `LoadReport`, and in `indexed` the rows that search can already find.
+
+    `failing` holds the ids of episodes whose last attempt failed; one that a later attempt extracts leaves it.
+    """
 
     received: int = 0
     stored: int = 0
     known: int = 0
     skipped: int = 0
     extracted: int = 0
-    failed: int = 0
+    failing: set[str] = field(default_factory=set[str])
     rejected_count: int = 0
     rejected: list[Rejected] = field(default_factory=list[Rejected])
     written: Written = field(default_factory=Written)
     indexed: int = 0
     extracts: bool = False
     indexes: bool = False
+
+    @property
+    def failed(self) -> int:
+        """Number of episodes whose last attempt failed."""
+        return len(self.failing)
 
     @property
     def to_index(self) -> int:
@@ -363,8 +371,9 @@ class Loader:
         self, scope: Scope, progress: Progress, on_progress: OnProgress | None, limit: int | None = None
     ) -> None:
         def count(done: Processed) -> None:
-            progress.extracted += done.claimed - done.failed
-            progress.failed += done.failed
+            progress.extracted += len(done.extracted)
+            progress.failing |= set(done.failing)
+            progress.failing -= set(done.extracted)
             progress.written.add(done.written)
             if on_progress is not None:
                 on_progress(progress)

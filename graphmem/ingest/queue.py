@@ -64,11 +64,16 @@ _live_owners: set[str] = set()  # owners of the active rounds of this process
 
 @dataclass(slots=True)
 class Processed:
-    """Result of a queue round; `settled` holds the ids of episodes without an automatic retry."""
+    """Result of a queue round.
+
+    `extracted` and `failing` hold the ids of the episodes, and `settled` those of episodes without an automatic retry.
+    """
 
     claimed: int = 0
     failed: int = 0
     scopes: Sequence[Scope] = ()
+    extracted: list[str] = field(default_factory=list[str])
+    failing: list[str] = field(default_factory=list[str])
     settled: list[str] = field(default_factory=list[str])
     written: Written = field(default_factory=Written)
 
@@ -77,6 +82,8 @@ class Processed:
         self.claimed += other.claimed
         self.failed += other.failed
         self.scopes = tuple(dict.fromkeys((*self.scopes, *other.scopes)))
+        self.extracted += other.extracted
+        self.failing += other.failing
         self.settled += other.settled
         self.written.add(other.written)
 
@@ -401,10 +408,12 @@ class ExtractionQueue:
         failures += self._write(scope, readings, done.written, since, outdated)
         if failures:
             done.failed += len(failures)
+            done.failing += [episode.id for episode, _ in failures]
             attempts = self._failed(failures)
             done.settled += self._backend.atomic(lambda: self._write_failures(scope, attempts))
         unsettled = {*outdated, *(episode.id for episode, _ in failures)}
         settled = [r.episode.id for r in readings if r.episode.id not in unsettled]
+        done.extracted += settled
         done.settled += settled
         if settled:
             count("graph_extractions_total", len(settled), status="success")

@@ -38,6 +38,32 @@ class FailsAtFirst(ToyExtractor):
         ]
 
 
+class FailsTwice(ToyExtractor):
+    """Fails twice for the texts that say so at first."""
+
+    def extract(self, requests: Sequence[ExtractionRequest]) -> list[Extraction | Exception]:
+        """Read the texts of which two tries are over."""
+        return [
+            read(r.episode.text)
+            if f"{FAILS} at first" in r.episode.text and r.episode.attempts == 2
+            else self._one(r.episode.text)
+            for r in requests
+        ]
+
+
+class Forgets(ToyExtractor):
+    """Has something forgotten while it reads for the first time."""
+
+    forget: Callable[[], object] | None = None
+
+    def extract(self, requests: Sequence[ExtractionRequest]) -> list[Extraction | Exception]:
+        """Read the episodes."""
+        forget, self.forget = self.forget, None
+        if forget is not None:
+            forget()
+        return super().extract(requests)
+
+
 class Returns(ToyExtractor):
     """Returns what it was told to for every episode that says so, and reads the others."""
 
@@ -99,9 +125,30 @@ def test_failing_episode_succeeds_at_a_later_try(store_url: str, open_memory: Op
     assert len(memory.facts("Alice Stone")) == 1
 
 
+def test_a_load_counts_an_episode_that_is_tried_again_once(store_url: str, open_memory: OpenMemory) -> None:
+    memory = open_memory(store_url, extractor=FailsTwice(), retry_delay=1e-6)
+    report = memory.ingest([f"Eve Moss {FAILS} at first | knows | Bob Miller", GOOD])
+    assert (report.extracted, report.failed) == (2, 0)
+    report = memory.ingest([f"this {FAILS}"])
+    assert (report.extracted, report.failed) == (0, 1)
+
+
+def test_a_load_counts_an_episode_that_is_read_again_after_an_erasure_once(
+    store_url: str, open_memory: OpenMemory
+) -> None:
+    extractor = Forgets()
+    memory = open_memory(store_url, extractor=extractor)
+    gone = memory.remember("Eve Moss | knows | Bob Miller").episode_id
+    memory.flush()
+    extractor.forget = lambda: memory.forget(episode=gone)
+    assert memory.ingest([GOOD]).extracted == 1
+    assert extractor.seen.count(GOOD) == 2
+
+
 def test_waiting_try_is_told_with_its_time(store_url: str, open_memory: OpenMemory) -> None:
     memory = open_memory(store_url, retry_delay=3600.0)
     memory.remember(f"this {FAILS}")
+    assert memory.admin.backfill().failed == 1
     assert memory.flush(timeout=0.05) == 1
     [told] = memory.stats().errors
     assert told.attempts == 1
@@ -148,7 +195,7 @@ def test_what_an_unavailable_model_has_delayed_is_extracted_when_the_store_is_re
 ) -> None:
     with open_memory(store_url, extractor=FailsAtFirst(100), retry_delay=3600.0) as memory:
         memory.remember(GOOD)
-        memory.flush(timeout=0.01)
+        memory.admin.backfill()
         assert memory.stats().queue.state == "waiting"
         [told] = memory.stats().errors
         assert (told.attempts, told.retry_at is None) == (0, False)
@@ -162,7 +209,7 @@ def test_background_extraction_resumes_when_the_store_is_reopened(store_url: str
     keep = open_memory(store_url, extractor="none")
     with open_memory(store_url, extractor=FailsAtFirst(100), retry_delay=3600.0) as memory:
         memory.remember(GOOD)
-        memory.flush(timeout=0.01)
+        memory.admin.backfill()
     again = open_memory(store_url, background=True)
     wait_until(lambda: again.stats().active_edges == 1)
     assert keep.stats().queue.state == "running"
