@@ -185,7 +185,8 @@ class Administration(ScopedMemory):
         Returns
         -------
         int
-            Number of episodes and facts that were indexed.
+            Number of episodes and facts that this call indexed. Those that the background, a search or another process
+            indexed meanwhile are left out.
 
         Raises
         ------
