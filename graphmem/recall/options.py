@@ -61,7 +61,7 @@ class RecallOptions(Model):
     `only_ended` leaves out all others.
     """
 
-    limit: Annotated[int, Field(ge=1, le=10_000)]
+    limit: Annotated[int, Field(ge=0, le=10_000)]
     strategy: StrategyChoice
     max_hops: Annotated[int, Field(ge=0, le=6)]
     spreading: SpreadingOptions

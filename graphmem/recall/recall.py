@@ -265,6 +265,8 @@ class _Run:
     @in_span("graphmem.recall.select")
     def best_facts(self, scored: _Scored | None, stated: StatedFacts, most: int) -> list[Fact]:
         """Return the best facts of a walk and of the best episodes, each edge key once, ties by latest valid_from."""
+        if not most:
+            return []
         walked: dict[str, int] = {} if scored is None else {scored.graph.edge_ids[i]: i for i in _best(scored, most)}
         missing = [i for i in walked if i not in stated.edges]
         edges = {**(self.backend.get_edges(self.scopes, missing) if missing else {}), **stated.edges}

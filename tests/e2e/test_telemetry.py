@@ -479,7 +479,7 @@ def test_a_provider_that_raises_costs_nothing_but_its_spans(monkeypatch: pytest.
         memory.flush()
         assert memory.recall("Whom does Alice Stone know?")
         with pytest.raises(InvalidInput):
-            memory.recall("Alice", limit=0)
+            memory.recall("Alice", limit=-1)
 
 
 def test_a_running_worker_answers_prometheus(tmp_path: Path) -> None:

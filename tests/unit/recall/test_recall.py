@@ -159,6 +159,13 @@ def test_facts_come_best_first_and_within_the_limit(backend: GraphBackend, strat
     assert scores == sorted(scores, reverse=True)
 
 
+def test_a_limit_of_none_gives_no_facts(backend: GraphBackend) -> None:
+    found = ask(backend, limit=0)
+    assert (found.facts, [seed.name for seed in found.seeds]) == ((), ["Maya"])
+    with pytest.raises(InvalidInput, match="limit"):
+        ask(backend, limit=-1)
+
+
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_only_the_edge_types_asked_for_are_followed(backend: GraphBackend, strategy: Strategy) -> None:
     found = ask(backend, "rust", strategy=strategy, edge_types=(EdgeType.CAUSAL,))
