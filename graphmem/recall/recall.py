@@ -281,21 +281,26 @@ class _Run:
         best: dict[EdgeKey, Edge] = {}
         for edge in sorted(edges.values(), key=lambda edge: (-total(edge), -edge.valid_from.timestamp(), edge.id)):
             best.setdefault(edge.key, edge)
-            if len(best) == most:
+        ranked, facts = list(best.values()), list[Fact]()
+        for start in range(0, len(ranked), most):  # a second part is read if facts of the first are hidden
+            part = ranked[start : start + most]
+            names = self._names([edge for edge in part if edge.id not in walked])
+            for edge in part:
+                known = edge if self.options.as_of is None else edge.as_known(self.options.as_of.known)
+                if scored is not None and edge.id in walked:
+                    facts.append(scored.fact(walked[edge.id], known, stated.evidence.get(edge.id, 0.0)))
+                elif edge.source_id in names and edge.target_id in names:
+                    of_ends = names[edge.source_id], names[edge.target_id]
+                    facts.append(to_fact(known, *of_ends, score=stated.evidence[edge.id], parts=stated.parts(edge.id)))
+            if len(facts) >= most:
                 break
-        alone = [edge for edge in best.values() if edge.id not in walked]
-        ends = dict.fromkeys(end for edge in alone for end in (edge.source_id, edge.target_id))
+        return facts[:most]
+
+    def _names(self, edges: Sequence[Edge]) -> dict[str, str]:
+        """Return the names of the ends of facts, without those that are archived."""
+        ends = dict.fromkeys(end for edge in edges for end in (edge.source_id, edge.target_id))
         entities = self.backend.get_entities(self.scopes, list(ends)) if ends else {}
-        names = {entity.id: entity.name for entity in entities.values() if entity.archived_at is None}
-        facts: list[Fact] = []
-        for edge in best.values():
-            known = edge if self.options.as_of is None else edge.as_known(self.options.as_of.known)
-            if scored is not None and edge.id in walked:
-                facts.append(scored.fact(walked[edge.id], known, stated.evidence.get(edge.id, 0.0)))
-            elif edge.source_id in names and edge.target_id in names:
-                of_ends = names[edge.source_id], names[edge.target_id]
-                facts.append(to_fact(known, *of_ends, score=stated.evidence[edge.id], parts=stated.parts(edge.id)))
-        return facts
+        return {entity.id: entity.name for entity in entities.values() if entity.archived_at is None}
 
 
 @dataclass(frozen=True, slots=True)

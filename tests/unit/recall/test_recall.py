@@ -172,6 +172,17 @@ def test_only_the_edge_types_asked_for_are_followed(backend: GraphBackend, strat
     assert [fact.target for fact in found] == ["Outage"]
 
 
+@pytest.mark.parametrize("limit", [1, 2, 3])
+def test_a_fact_about_an_archived_entity_takes_no_place(backend: GraphBackend, limit: int) -> None:
+    hidden = [entity(name).changed(archived_at=day(2)) for name in ("globex", "austin")]
+    facts = [edge.changed(episode_ids=("new",)) for edge in EDGES if edge.id not in ("rust-outage", "maya-rust")]
+    backend.write(SCOPE, Changes(entities=tuple(hidden), edges=tuple(facts)))
+    options, evidence = RecallOptions.of(Settings(), limit=limit), Evidence(episode_ids=("new",))
+    found = recall(backend, [SCOPE], "zebra", options, DEFAULT_ONTOLOGY, NOW, evidence=evidence)
+    expected = ["jonas-rust", "jonas-berlin", "maya-jonas"]
+    assert [fact.id for fact in found] == expected[:limit]
+
+
 def test_facts_whose_episode_is_erased_during_a_recall_are_left_out(
     backend: GraphBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
