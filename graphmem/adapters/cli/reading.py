@@ -27,6 +27,7 @@ from graphmem.adapters.cli.session import (
     one_of,
     point_in_time,
     strategy,
+    with_kept_trace,
 )
 from graphmem.text import counted
 
@@ -94,6 +95,7 @@ def recall(
             include_inferred=inferred,
             trace=trace,
         )
+        found = with_kept_trace(memory, found)
         quoted = _episodes(memory, found.facts) if sources else {}
         if session.out.as_json:
             extra = {"episodes": list(quoted.values())} if sources else {}
@@ -102,8 +104,8 @@ def recall(
             _print_recalled(session, found.facts)
             if sources:
                 _print_sources(session, found.facts, quoted)
-        if found.trace_id is not None and not session.out.as_json:
-            session.out.note(f"to explain the result: graphmem why {found.trace_id}")
+        if trace and not session.out.as_json:
+            session.note_trace(found.trace_id)
         if not found.facts:
             session.nothing(_explain_empty(memory, f"no fact found for {query!r}"))
 

@@ -26,6 +26,7 @@ from graphmem.adapters.cli.session import (
     point_in_time,
     reason_of,
     strategy,
+    with_kept_trace,
 )
 from graphmem.text import counted
 
@@ -91,6 +92,7 @@ def search(
             min_trust=min_trust,
             trace=trace,
         )
+        found = with_kept_trace(memory, found)
         if session.out.as_json:
             session.out.document(found)
         elif len(found):
@@ -99,8 +101,8 @@ def search(
             session.note_unknown_asker()
         for reason in found.degraded if not session.out.as_json else ():
             session.out.note(f"degraded search: {reason}")
-        if found.trace_id is not None and not session.out.as_json:
-            session.out.note(f"to explain the result: graphmem why {found.trace_id}")
+        if trace and not session.out.as_json:
+            session.note_trace(found.trace_id)
         if not len(found):
             empty = "" if memory.stats().episodes else f": the scope {str(memory.scope)!r} has none"
             session.nothing(f"no episode found for {query!r}{empty}")

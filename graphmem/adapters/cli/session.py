@@ -24,10 +24,12 @@ if TYPE_CHECKING:
     from graphmem.adapters.cli.output import Output
     from graphmem.memory import GraphMemory
     from graphmem.models import AsOf, EdgeType, Scope
-    from graphmem.results import StrategyChoice
+    from graphmem.results import RecallResult, StrategyChoice
+    from graphmem.search.results import SearchResults
     from graphmem.settings import Settings
 
 S = TypeVar("S", bound=str)
+Traced = TypeVar("Traced", bound="RecallResult | SearchResults")
 
 AskedByOption = Annotated[
     str | None, typer.Option("--asked-by", metavar="NAME", help="Who asks: what I and my are in the question.")
@@ -62,6 +64,18 @@ StrategyOption = Annotated[
     str | None,
     typer.Option("--strategy", metavar="NAME", help="Graph traversal: bfs, spreading, ppr, astar or auto."),
 ]
+
+
+def with_kept_trace(memory: GraphMemory, found: Traced) -> Traced:
+    """Return a result, without the id of its trace if the store can't keep that."""
+    from graphmem.errors import NotFound
+
+    if found.trace_id is not None:
+        try:
+            memory.why(found.trace_id)
+        except NotFound:
+            return found.changed(trace_id=None)
+    return found
 
 
 def ask(question: str, *, yes: bool) -> None:
@@ -322,6 +336,13 @@ class Session:
     def note_unknown_asker(self) -> None:
         """Print that a question in the first person has no known asker."""
         self.out.note("it isn't known who asks, so others' words don't answer this; name a speaker with --asked-by")
+
+    def note_trace(self, trace_id: str | None) -> None:
+        """Print how to explain a traced result, or that the trace wasn't kept."""
+        if trace_id is None:
+            self.out.note("the trace wasn't kept, as the store can't be written")
+        else:
+            self.out.note(f"to explain the result: graphmem why {trace_id}")
 
     def nothing(self, message: str) -> None:
         """Print a message and exit with the code for nothing found."""

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from graphmem.adapters.cli import main
+from graphmem.errors import StoreReadOnly
+from graphmem_sqlite.backend import SQLiteBackend
 
 FACTS = "subject,relation,object\nMaya Chen,works at,Globex\nMaya Chen,knows,Ravi Menon\n"
 Run = Callable[..., tuple[int, str, str]]
@@ -51,6 +53,23 @@ def test_recall_says_how_to_ask_why(run: Run) -> None:
     _, out, err = run("recall", "Where does Maya Chen work?", "--trace")
     assert "graphmem why" in err
     assert "graphmem why" not in out
+
+
+@pytest.mark.parametrize("command", ["recall", "search"])
+def test_a_trace_that_the_store_does_not_keep_is_not_named(
+    run: Run, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    run(command, "Where does Maya Chen work?")  # so that it is indexed
+
+    def refuse(*_: object) -> None:
+        raise StoreReadOnly("can be read but not written")
+
+    monkeypatch.setattr(SQLiteBackend, "write", refuse)
+    monkeypatch.setattr(SQLiteBackend, "record_retrievals", refuse)
+    code, out, err = run(command, "Where does Maya Chen work?", "--trace")
+    assert (code, "graphmem why" in err, "the trace wasn't kept" in err) == (0, False, True)
+    _, out, _ = run(command, "Where does Maya Chen work?", "--trace", "--json")
+    assert json.loads(out)["trace_id"] is None
 
 
 def test_facts_beyond_the_limit_are_counted(run: Run) -> None:
