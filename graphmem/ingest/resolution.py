@@ -390,7 +390,10 @@ class Resolver:
             if mention.guessed and found is by_type.get("concept") and usual not in ("", "concept"):
                 found = self._typed(by_type, usual, guessed=True) or found
         else:
-            found = by_type.get(mention.entity_type) or self._typed(by_type, mention.entity_type)
+            found = by_type.get(mention.entity_type)
+            if found is None and mention.declared_type is not None:
+                found = self._declared(by_type, mention.declared_type)
+            found = found or self._typed(by_type, mention.entity_type)
             if found is None and self._types_vary:
                 found = _of_confusable_type(by_type, mention.entity_type)
         if found is None and mention.aliases:
@@ -479,9 +482,19 @@ class Resolver:
         )
         return kept
 
+    def _declared(self, by_type: Mapping[str, Entity], word: str) -> Entity | None:
+        """Return the known entity of unstated type with a stated word outside the ontology; it keeps its type."""
+        untyped = _untyped(by_type)
+        if untyped is None:
+            return None
+        latest = self._touched.get(untyped.id, untyped)
+        entity = latest.changed(properties={**latest.properties, DECLARED_TYPE: word})
+        self._touched[entity.id] = entity
+        return entity
+
     def _typed(self, by_type: dict[str, Entity], entity_type: str, *, guessed: bool = False) -> Entity | None:
         """Set the type of a known entity of unstated type and return it, or None; a guessed type stays unstated."""
-        untyped = next((e for _, e in sorted(by_type.items()) if not e.properties.get(TYPE_STATED, True)), None)
+        untyped = _untyped(by_type)
         if untyped is None:
             return None
         del by_type[untyped.entity_type]
@@ -558,6 +571,11 @@ def _is_renamed(mention: EntityMention, person: Entity, alias: str) -> bool:
     first, _, last = alias.partition(" ")
     own = person.entity_type == "person" and alias in (person.canonical_name, canonical(person.name))
     return own and bool(last) and mention.canonical.startswith(f"{first} ")
+
+
+def _untyped(by_type: Mapping[str, Entity]) -> Entity | None:
+    """Return the entity whose type was never stated, or None."""
+    return next((e for _, e in sorted(by_type.items()) if not e.properties.get(TYPE_STATED, True)), None)
 
 
 def _of_confusable_type(by_type: dict[str, Entity], stated: str) -> Entity | None:

@@ -100,6 +100,16 @@ def test_a_better_guess_replaces_a_concept(backend: GraphBackend) -> None:
     assert names(backend) == {"Priya": "person"}
 
 
+def test_a_stated_type_that_the_ontology_lacks_leaves_a_guessed_one(backend: GraphBackend) -> None:
+    say(backend, Extraction((ExtractedEntity("Maya", "person", guessed=True),)))
+    say(backend, Extraction((ExtractedEntity("Maya", "astronaut"),)))
+    (entity,) = backend.find_entities([SCOPE], EntityQuery())
+    assert (entity.entity_type, entity.properties.get("declared_type")) == ("person", "astronaut")
+    say(backend, Extraction((ExtractedEntity("Maya", "tool"),)))
+    (entity,) = backend.find_entities([SCOPE], EntityQuery())
+    assert entity.entity_type == "tool"
+
+
 def test_a_guessed_name_in_lower_case_leaves_the_name_that_somebody_wrote(backend: GraphBackend) -> None:
     say(backend, Extraction((ExtractedEntity("Nate", "person"),)))
     say(backend, Extraction((ExtractedEntity("nate", "concept", guessed=True),)))
