@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import logging
 import os
 import re
 import shlex
@@ -406,7 +407,7 @@ def errors_reported(*, debug: bool) -> Generator[None]:
     from graphmem.errors import GraphMemError
 
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _quiet_driver(debug=debug):
             warnings.showwarning = _show_warning
             yield
         sys.stdout.flush()
@@ -431,6 +432,18 @@ def errors_reported(*, debug: bool) -> Generator[None]:
         except OSError:
             _discard_output()
         raise typer.Exit(FAILED) from None
+
+
+@contextmanager
+def _quiet_driver(*, debug: bool) -> Generator[None]:
+    """Keep Python from printing the log of Neo4j's driver, such as each retry; `debug` prints it."""
+    log, handler = logging.getLogger("neo4j"), logging.NullHandler()
+    if not debug:
+        log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
 
 
 def reason_of(error: Exception) -> str:

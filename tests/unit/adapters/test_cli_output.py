@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 
+from graphmem.adapters.cli.session import errors_reported
 from tests.unit.adapters.test_cli import Shell, filled, shell
 
 __all__ = ["filled", "shell"]
@@ -28,6 +31,20 @@ def test_nothing_found_is_a_document_and_the_same_exit_code_with_json(
 
     assert (plain.code, ran.code) == (4, 4)
     assert ran.document == document
+
+
+@pytest.mark.parametrize("debug", [False, True])
+def test_retries_of_the_driver_are_printed_for_debugging_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], debug: bool
+) -> None:
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])  # as in a program that sets up no logging
+    with errors_reported(debug=debug):
+        logging.getLogger("neo4j.session").warning("Transaction failed and will be retried in 0.8s")
+        logging.getLogger("graphmem.ingest").warning("extraction is paused")
+    assert capsys.readouterr().err.splitlines() == [
+        *(["Transaction failed and will be retried in 0.8s"] if debug else []),
+        "extraction is paused",
+    ]
 
 
 @pytest.mark.parametrize("columns", ["0", "²", "1", "59"])
