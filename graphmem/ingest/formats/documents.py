@@ -160,6 +160,7 @@ _REPLY = re.compile(r"\s{0,4}(?:re|aw|sv|antw|fwd?|wg)(?:\[\d{1,3}\])?:", re.IGN
 _INTRODUCES = re.compile(r"(?:On |Am |Le |El |Il ).{0,200}:\s{0,4}\Z|.{0,200} (?:wrote|schrieb|writes):\s{0,4}\Z")
 _WROTE = re.compile(r"\s{0,4}(?:wrote|schrieb|writes):\s{0,4}\Z")
 _ORIGINAL = re.compile(r"\s{0,4}-{2,10} ?(?:Original Message|Urspr.{1,2}ngliche Nachricht) ?-{2,10}\s{0,4}\Z")
+_HEADS = (("From: ", "Sent: ", "Date: ", "Subject: "), ("Von: ", "Gesendet: ", "Datum: ", "Betreff: "))
 _FORWARD = re.compile(r"\s{0,4}(?:fwd?|wg)(?:\[\d{1,3}\])?:", re.IGNORECASE)
 _SURNAME_FIRST = re.compile(r"([^\W\d_][\w'’-]{1,40}(?: [\w'’-]{1,40})?), ([^\W\d_][\w'’-]{1,40})(?: \w\.?)?")
 _NO_GIVEN_NAMES = frozenset("inc ltd llc llp plc gmbh ag kg bv nv sa se corp co phd md jr sr esq".split())
@@ -311,10 +312,12 @@ def _decoded(data: bytes, charset: str | None) -> str:
 
 def _is_head(lines: Sequence[str]) -> bool:
     """Return whether lines begin with the head that some programs put over a quoted mail: "From: …", "Sent: …"."""
-    if not lines[0].startswith("From: "):
+    words = next((words for words in _HEADS if lines[0].startswith(words[0])), None)
+    if words is None:
         return False
+    _, sent, date, subject = (f"\n{word}" for word in words)
     head = "\n".join(("", *lines[1:]))
-    return "\nSent: " in head or ("\nDate: " in head and "\nSubject: " in head)
+    return sent in head or (date in head and subject in head)
 
 
 def _unquoted(text: str, *, forwards: bool) -> str:

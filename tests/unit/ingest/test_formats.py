@@ -426,6 +426,12 @@ HEAD = "From: Tom Becker <t@h.example>\nSubject: {subject}\nMessage-ID: <1@h>\nC
         ("html", "<p>Good.</p><p><b>From:</b> Ann<br><b>Sent:</b> Monday<br><b>To:</b> Tom</p><p>I live.</p>"),
         ("plain", "Good.\n\n-----Original Message-----\nFrom: Ann\nSent: Monday\n\nI live.\n"),
         ("plain", "Good.\n\nFrom: Ann <a@h.example>\nSent: Monday\nTo: Tom\n\nI live.\n"),
+        (
+            "plain",
+            "Good.\n\nVon: Ann <a@h.example>\nGesendet: Montag, 2. März 2026 10:00\nAn: Tom\nBetreff: x\n\nIch.\n",
+        ),
+        ("plain", "Good.\n\nVon: Ann\nBetreff: x\nDatum: 2. März 2026 um 10:00\nAn: Tom\n\nIch lebe.\n"),
+        ("html", "<p>Good.</p><p><b>Von:</b> Ann<br><b>Gesendet:</b> Montag<br><b>An:</b> Tom</p><p>Ich lebe.</p>"),
         ("plain", "Good.\n\nOn Mon, 2 Mar 2026 at 10:00 Ann <a@h.example>\nwrote:\n\n> I live.\n"),
     ],
 )
@@ -454,6 +460,7 @@ def test_a_name_with_the_surname_first_is_read_in_its_usual_order(tmp_path: Path
         ("html", "<p>See below.</p><p>Begin forwarded message:</p><blockquote type='cite'>The plan.</blockquote>"),
         ("html", "<p>My rule:</p><blockquote class='pullquote'>The plan.</blockquote>"),
         ("plain", "My flight:\nFrom: Berlin\nTo: Rome\nDate: 3 May\n\nThe plan.\n"),
+        ("plain", "Mein Flug:\nVon: Berlin\nNach: Rom\nDatum: 3. Mai\n\nThe plan.\n"),
         ("plain", "See below.\n\n-----Original Message-----\nFrom: Ann\nSent: Monday\n\nThe plan.\n"),
     ],
 )
