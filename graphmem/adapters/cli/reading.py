@@ -267,11 +267,20 @@ def _print_recalled(session: Session, found: Sequence[Fact]) -> None:
         Column("score", align="right"),
         Column("via", 1),
     ]
-    rows = [
-        [str(i), _sentence(f), day(f.valid_from), day(f.valid_to), f"{f.score or 0:.2f}", " > ".join(f.path)]
-        for i, f in enumerate(found, 1)
-    ]
+    first: dict[str, str] = {}
+    rows: list[list[str]] = []
+    for i, f in enumerate(found, 1):
+        # a sentence that states several facts is printed once
+        shown = f if first.setdefault(f.fact, f.id) == f.id else f.changed(fact=_plain(f))
+        dates = day(f.valid_from), day(f.valid_to)
+        rows.append([str(i), _sentence(shown), *dates, f"{f.score or 0:.2f}", " > ".join(f.path)])
     session.out.table(columns, rows)
+
+
+def _plain(fact: Fact) -> str:
+    from graphmem.text.normalize import plain_fact
+
+    return plain_fact(fact.source, fact.relation, fact.target)
 
 
 def _sentence(fact: Fact) -> str:

@@ -143,6 +143,16 @@ def test_recall_as_known_before_anything_was_told_finds_nothing(filled: Shell) -
     assert (ran.code, ran.out) == (4, "")
 
 
+def test_recall_prints_a_sentence_that_states_several_facts_once(shell: Shell) -> None:
+    sentence = "Ada met Bob and Eve in Rome."
+    lines = [
+        f'{{"subject": "Ada", "relation": "met", "object": "{name}", "fact": "{sentence}"}}' for name in ("Bob", "Eve")
+    ]
+    assert shell.run("ingest", "-", "--format", "triples", stdin="\n".join(lines)).code == 0
+    out = shell.run("recall", "Whom did Ada meet in Rome?").out
+    assert (out.count(sentence), out.count("Ada met Bob  "), out.count("Ada met Eve  ")) in ((1, 1, 0), (1, 0, 1))
+
+
 def test_recall_follows_only_the_edge_types_that_are_named(filled: Shell) -> None:
     ran = filled.run("recall", "outage", "--edge-type", "causal", "--hops", "1", "--json")
 
