@@ -168,7 +168,7 @@ class RetryRule:
         """
         settings = self._settings
         if failure.kind == "episode":
-            attempts = episode.attempts + 1
+            attempts = attempts_after(episode, failure)
             return None if attempts >= settings.max_attempts else now + timedelta(seconds=self._doubled(attempts))
         if failure.kind == "misconfigured":
             until = self.pause.until if self.pause is not None else now
@@ -180,6 +180,15 @@ class RetryRule:
 
     def _doubled(self, times: int) -> float:
         return self._settings.retry_delay * 2.0 ** min(times - 1, 60)
+
+
+def attempts_after(episode: Episode, failure: Failure) -> int:
+    """Return the number of attempts of an episode after a failure, which counts if it is one of the episode.
+
+    A requeued episode has an attempt without an error (see `requeued`), in whose place the first counts.
+    """
+    is_requeued = episode.attempts > 0 and episode.error is None
+    return episode.attempts + (failure.kind == "episode" and not is_requeued)
 
 
 _PAGE = 500

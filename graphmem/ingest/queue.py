@@ -23,7 +23,7 @@ from pathlib import Path
 from graphmem.errors import Conflict, ExtractionFailed, ExtractorMisconfigured, InvalidInput
 from graphmem.ingest.contradictions import ContradictionCheck
 from graphmem.ingest.entity_matching import NoteLinks, SimilarEntities
-from graphmem.ingest.failures import Pause, RetryRule, pause_message, requeue, requeued, without_delay
+from graphmem.ingest.failures import Pause, RetryRule, attempts_after, pause_message, requeue, requeued, without_delay
 from graphmem.ingest.namesakes import tell_apart
 from graphmem.ingest.pool import ExtractionPool, ScopeRotation
 from graphmem.ingest.requests import build_requests
@@ -356,9 +356,9 @@ class ExtractionQueue:
         return sum(self._requeue(scope, "pending", lambda episode: without_delay(episode, now)) for scope in scopes)
 
     def retry_failed(self, scope: Scope) -> int:
-        """Requeue the dead letters of a scope with one attempt counted; return their number.
+        """Requeue the dead letters of a scope with all attempts left; return their number.
 
-        The attempt says that they may have been extracted before; then the next extraction replaces the results.
+        They may have been extracted before; then the next extraction replaces the results.
         """
         return self._requeue(scope, "failed", lambda episode: ProcessingResult(episode.id, attempts=1))
 
@@ -436,7 +436,7 @@ class ExtractionQueue:
             with self._rule_lock:
                 failure, begins = self._rule.judge(episode, error, kind_of(error), now)
                 retry_at, pause = self._rule.next_try(episode, failure, now), self._rule.pause
-            attempts = episode.attempts + (failure.kind == "episode")
+            attempts = attempts_after(episode, failure)
             results.append(ProcessingResult(episode.id, error=str(failure), attempts=attempts, retry_at=retry_at))
             status = "failed" if retry_at is None else "retry" if failure.kind == "episode" else "unavailable"
             count("graph_extractions_total", status=status)

@@ -117,6 +117,19 @@ def test_failing_episode_is_tried_three_times_and_told_in_stats_while_the_others
     assert FAILS in told.error
 
 
+def test_a_dead_letter_that_is_retried_has_all_attempts_again(store_url: str, open_memory: OpenMemory) -> None:
+    extractor = ToyExtractor()
+    memory = open_memory(store_url, extractor=extractor, **FAST)
+    memory.remember(f"this {FAILS}")
+    assert memory.flush() == 0
+    for _ in range(2):
+        extractor.seen.clear()
+        memory.admin.backfill(failed=True)
+        assert memory.flush() == 0
+        assert len(extractor.seen) == 3
+        assert [told.attempts for told in memory.admin.dead_letters()] == [3]
+
+
 def test_failing_episode_succeeds_at_a_later_try(store_url: str, open_memory: OpenMemory) -> None:
     memory = open_memory(store_url, extractor=FailsAtFirst(2), **FAST)
     memory.remember(GOOD)
