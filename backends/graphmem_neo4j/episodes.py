@@ -223,10 +223,10 @@ def _distinct(episodes: Sequence[Episode]) -> tuple[list[Episode], list[tuple[st
     first: list[tuple[str, bool]] = []
     for episode in episodes:
         if episode.external_id is not None:
-            holder = by_external.setdefault(episode.external_id, episode.id)
-            if holder != episode.id or episode.id in by_id:
+            if (holder := by_external.get(episode.external_id)) is not None:
                 first.append((holder, False))
                 continue
+            by_external[episode.external_id] = episode.id
         if episode.id in by_id:
             raise Conflict(f"episode {episode.id} stands twice in the call")
         by_id[episode.id] = episode

@@ -119,6 +119,13 @@ class EpisodeTests(StoreTests):
         store.add_episodes(home(), [episode(1, external_id="x")])
         assert store.add_episodes(project(), [episode(2, project(), external_id="x")]) == [(episode_id(2), True)]
 
+    @pytest.mark.parametrize("first", [None, "x"])
+    def test_an_id_that_stands_twice_in_a_call_is_a_conflict(self, store: GraphBackend, first: str | None) -> None:
+        before = contents(store, home())
+        with pytest.raises(Conflict):
+            store.add_episodes(home(), [episode(1, external_id=first), episode(1, external_id="y")])
+        assert contents(store, home()) == before
+
     def test_an_id_that_is_taken_is_a_conflict_and_stores_nothing(self, store: GraphBackend) -> None:
         store.add_episodes(home(), [episode(1)])
         before = contents(store, home())
