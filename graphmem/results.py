@@ -52,6 +52,9 @@ class ScoreParts(Model):
         ``min(1 + 1 / (1 + age_days × rate), 2)``, or 1 when the rate is 0.
     relevance
         ``1 + weight × share``: share of the question's weighted words that the fact contains, in [0, 1].
+    relation
+        ``1 + 2 × share``: share of the question's weighted words that name its relation; 1 in relations that the
+        ontology doesn't define.
     past
         1 for a fact that holds at the time that the question is about, 0.5 for another.
     evidence
@@ -69,6 +72,7 @@ class ScoreParts(Model):
     edge_type: float
     recency: float = 1.0
     relevance: float = 1.0
+    relation: float = 1.0
     past: float = 1.0
     evidence: float = 0.0
     inferred: float = 1.0

@@ -69,8 +69,8 @@ def recall(
     """Return the facts around the entities named in a question, and those that episodes state, best first.
 
     The score of a fact is ``seed × proximity × reach × effective confidence × edge type weight × recency × relevance ×
-    past × inferred + evidence``; the strategy defines the first three, `stated_facts` the last. Facts about a seed that
-    are over without a successor are included. Facts with the same (source, relation, target, edge type) are
+    relation × past × inferred + evidence``; the strategy defines the first three, `stated_facts` the last. Facts about
+    a seed that are over without a successor are included. Facts with the same (source, relation, target, edge type) are
     deduplicated to the best one. With filters, only facts that a matching episode states are walked. Facts all of whose
     episodes have expired aren't returned, nor what was inferred from them: if an expired one is among the sources of
     the result, the graph is walked again without them.
@@ -330,12 +330,11 @@ class _Scored:
 def _score(
     graph: Subgraph, walk: Walk, query: str, options: RecallOptions, ontology: Ontology, now: datetime, past: Floats
 ) -> _Scored:
-    shared = np.zeros(len(graph.edge_ids))
+    shared, named = np.zeros(len(graph.edge_ids)), np.ones(len(graph.edge_ids))
     if options.fact_text_weight:
-        said = zip(graph.relations, graph.facts, strict=True)
-        shared = scoring.shared_words(
-            query_words(query, short=True), [scoring.fact_text(*each, ontology) for each in said]
-        )
+        words, said = query_words(query, short=True), zip(graph.relations, graph.facts, strict=True)
+        shared = scoring.shared_words(words, [scoring.fact_text(*each, ontology) for each in said])
+        named = scoring.relation_factor(words, graph.relations, ontology)
     columns = (graph.confidence, graph.retrieval_count, graph.edge_types, graph.valid_from)
     parts = walk.parts | scoring.fact_factors(
         *columns,
@@ -345,7 +344,7 @@ def _score(
         decay_rate=options.temporal_decay_rate,
         text_weight=options.fact_text_weight,
     )
-    parts["inferred"] = np.where(graph.inferred, INFERRED, 1.0)
+    parts |= {"relation": named, "inferred": np.where(graph.inferred, INFERRED, 1.0)}
     total = np.ones(len(graph.edge_ids))
     for values in parts.values():
         total = total * values

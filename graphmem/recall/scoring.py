@@ -17,6 +17,10 @@ Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
+RELATION = 2.0
+"""Weight of the words of a question that name the relation of a fact: of 50 questions on two chats with facts, 2 puts
+one more answer first than 1, and 3 one fewer."""
+
 
 @dataclass(frozen=True, slots=True)
 class Reached:
@@ -134,6 +138,16 @@ def fact_factors(
 def fact_text(relation: str, fact: str, ontology: Ontology) -> str:
     """Return the text of a fact that words of questions are looked for in: its relation in all words, its sentence."""
     return f"{relation} {ontology.words(relation)} {fact}"
+
+
+def relation_factor(words: Sequence[str], relations: Sequence[str], ontology: Ontology) -> Floats:
+    """Return the factor of each fact whose relation the question names, shape (m,): ``1 + 2 × share``; 1 for others.
+
+    "Where does she work?" names `works_at`. Only relations with synonyms or with a single value count, which ontologies
+    define: the words of any other relation are as likely part of another question.
+    """
+    known = (r if ontology.words(r) or ontology.is_single_valued(r) else "" for r in relations)
+    return 1.0 + RELATION * shared_words(words, [f"{r} {ontology.words(r)}" for r in known])
 
 
 def shared_words(words: Sequence[str], texts: Sequence[str]) -> Floats:

@@ -48,6 +48,14 @@ def test_evidence_changes_the_order_of_facts_around_a_seed(memory: GraphMemory) 
     assert (found[0].seed, found[0].hop) == ("Priya", 0)
 
 
+def test_a_fact_in_the_relation_that_is_asked_for_comes_before_those_of_better_texts(memory: GraphMemory) -> None:
+    for n in range(8):
+        turn = {"text": f"Work, work, work: the dog ate plan {n}.", "speaker": "Priya", "external_id": f"w{n}"}
+        memory.ingest([turn | {"occurred_at": "2026-04-01"}])
+        memory.add_facts([{"subject": "Priya", "relation": "wrote", "object": f"plan {n}", "source": f"w{n}"}])
+    assert memory.recall("Where does Priya work?")[0].target == "Volta Energy"
+
+
 def test_a_question_that_shares_no_word_has_no_evidence(memory: GraphMemory) -> None:
     assert memory.recall("Quarterly revenue forecast?").facts == ()
 

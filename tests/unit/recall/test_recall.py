@@ -152,6 +152,13 @@ def test_a_score_is_the_product_of_its_parts_and_the_evidence(backend: GraphBack
         assert fact.score == pytest.approx(math.prod(parts.values()) + evidence)
 
 
+def test_a_question_that_names_a_relation_prefers_its_facts(backend: GraphBackend) -> None:
+    factors = {f.relation: f.parts.relation for f in ask(backend, "Where does Maya work?") if f.parts}
+    assert factors.pop("works_at") == 3.0
+    assert set(factors.values()) == {1.0}
+    assert {f.parts.relation for f in ask(backend, "Where is Maya?") if f.parts} == {1.0}
+
+
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_facts_come_best_first_and_within_the_limit(backend: GraphBackend, strategy: Strategy) -> None:
     scores = [fact.score or 0.0 for fact in ask(backend, strategy=strategy, limit=3)]
