@@ -773,3 +773,28 @@ def test_a_trip_that_is_given_up_is_no_plan(text: str) -> None:
 )
 def test_what_is_meant_of_somebody_else_or_not_at_all_is_no_fact(text: str) -> None:
     assert told(("2026-03-02", text)) == {}
+
+
+# Two verbs ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I live in Leeds and work at Initech.",
+        "I'm Sam, I live in Leeds and work at Initech.",
+        "My name is Sam and I live in Leeds and work at Initech.",
+    ],
+)
+def test_a_second_verb_has_the_subject_of_the_first(text: str) -> None:
+    assert told(("2026-03-02", text)).keys() == {"Sam lives_in Leeds", "Sam works_at Initech"}
+
+
+def test_a_second_verb_shares_the_present_after_a_past() -> None:
+    facts = told(("2026-03-02", "I moved to Leeds and work at Initech now."))
+    assert facts["Sam works_at Initech"] == ("2026-03-02", None)
+
+
+@pytest.mark.parametrize("start", ["I hope to live", "I'd love to live", "I don't live", "When I live"])
+def test_a_second_verb_shares_that_the_first_states_nothing(start: str) -> None:
+    assert "Sam works_at Initech" not in told(("2026-03-02", f"{start} in Leeds and work at Initech."))
