@@ -297,8 +297,7 @@ def _inherited(verb: Token) -> tuple[list[Token], float] | None:
     """Return (subjects, certainty) inherited by a verb without a subject from its governor; None without one."""
     if verb.dep_ == "conj" and verb.head.pos_ in ("VERB", "AUX"):
         head = verb.head
-        infinitive = verb.tag_ == "VB" and not _is_present(verb)
-        if head.dep_ in ("xcomp", "pcomp", "csubj") or negation(head) or _unreal(head) or infinitive:
+        if head.dep_ in ("xcomp", "pcomp", "csubj") or negation(head) or _unreal(head) or verb.tag_ == "VB":
             return None  # a conjunct of a complement is handled with the complement
         own = subjects_of(head)
         if own:
@@ -319,15 +318,6 @@ def _inherited(verb: Token) -> tuple[list[Token], float] | None:
     return None
 
 
-def _is_present(verb: Token) -> bool:
-    """Return whether a verb tagged as an infinitive is a present tense: "I live in Leeds and work at Initech"."""
-    head = verb.head
-    if verb.tag_ != "VB" or verb.dep_ != "conj" or head.tag_ not in ("VBP", "VBD") or helpers(verb) or helpers(head):
-        return False
-    governed = any(c.dep_ in ("xcomp", "ccomp", "advcl") and head.i < c.i < verb.i for c in head.children)
-    return bool(subjects_of(head)) and not governed
-
-
 def _says_i(verb: Token) -> bool:
     """Return whether a sentence without a subject is about the speaker: "Lost my job", "Just got a dog"."""
     before = [t for t in verb.sent if t.i < verb.i and t.pos_ not in ("INTJ", "PUNCT", "ADV", "CCONJ", "AUX")]
@@ -339,7 +329,7 @@ def _says_i(verb: Token) -> bool:
 def _finite(verb: Token) -> Clause | None:
     """Return the clause of a finite verb, or None if it states nothing."""
     told = verb.tag_ == "VBG" and verb.dep_ == "ROOT" and _says_i(verb)  # "Flying to Rome on Friday"
-    if (verb.tag_ in ("VB", "VBG") and not shared_helpers(verb) and not told and not _is_present(verb)) or any(
+    if (verb.tag_ in ("VB", "VBG") and not shared_helpers(verb) and not told) or any(
         a.lower_ == "to" for a in helpers(verb)
     ):
         return None

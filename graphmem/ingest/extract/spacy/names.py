@@ -26,7 +26,8 @@ _LETTERS = re.compile(r"[^\W\d_]")
 
 # what the recognizer takes into a name that ends before it: "Tom last Saturday", "Berlin Yay"
 _AFTER_NAME = re.compile(
-    r"(?<!\s)\s+(?:(?:last|next|this) \w+|[Yy]esterday|[Tt]oday|[Tt]omorrow|[Tt]onight|[Yy]ay|[Ww]ow|[Ll]ol|[Oo]mg)$"
+    r"(?<!\s)\s+"
+    r"(?:(?:last|next|this) \w+|and|[Yy]esterday|[Tt]oday|[Tt]omorrow|[Tt]onight|[Yy]ay|[Ww]ow|[Ll]ol|[Oo]mg)$"
 )
 GUESSED_PERSON = 0.7
 """Certainty of a person distinguished from a place or a firm only by context."""

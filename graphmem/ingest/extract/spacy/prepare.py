@@ -236,7 +236,7 @@ def _without_opening(opening: re.Pattern[str], sentence: str) -> str:
 
 
 def mend_tags(doc: Doc, dates: Dates, reference: datetime) -> None:
-    """Correct the parse in place: names of relatives, past of "I quit in August", present of "I no longer use".
+    """Correct the parse in place: relatives' names, subjects, past of "I quit in August", present of "I no longer use".
 
     Parameters
     ----------
@@ -249,6 +249,7 @@ def mend_tags(doc: Doc, dates: Dates, reference: datetime) -> None:
     """
     mend_relatives(doc)
     mend_verbs(doc)
+    _mend_subjects(doc)
     for token in doc:
         if _is_name(token):
             token.tag_, token.pos_, token.dep_ = "NNP", "PROPN", "pobj"
@@ -264,6 +265,34 @@ def mend_tags(doc: Doc, dates: Dates, reference: datetime) -> None:
             token.tag_, token.pos_ = "VBP", "VERB"
 
 
+def _mend_subjects(doc: Doc) -> None:
+    """Make in place the subject of a second verb what the parser joins to an object of the first one.
+
+    "Tom lives in Leeds and Lena lives in York", "Sam uses Python and Ana uses Rust".
+    """
+    for verb in doc:
+        first = verb.head
+        plain = verb.dep_ in ("conj", "advcl", "ccomp") and not any(c.dep_ == "mark" for c in verb.children)
+        if not plain or verb.tag_ not in ("VBZ", "VBP", "VBD") or first.pos_ not in ("VERB", "AUX") or first.i > verb.i:
+            continue
+        begin = verb.i
+        while doc[begin - 1].head == verb and doc[begin - 1].dep_ in ("aux", "advmod", "neg"):
+            begin -= 1
+        own = [c for c in verb.children if c.dep_ in SUBJECTS or c.dep_ == "csubj"]
+        noun = doc[begin - 1]
+        while noun.dep_ != "conj" and first.i < noun.head.i < begin:
+            noun = noun.head
+        before = doc[noun.left_edge.i - 1]
+        if noun.dep_ != "conj" or noun.pos_ not in ("NOUN", "PROPN") or before.lower_ not in ("and", "but"):
+            continue
+        if own:  # "Python and Ana uses" can't be the subject of one clause
+            several = own == [noun.head] and verb.dep_ == "ccomp" and verb.tag_ == first.tag_ == "VBZ"
+            if not several or first.lemma_ in words.REPORTING or own[0].left_edge.i != first.i + 1:
+                continue
+            own[0].head, own[0].dep_ = first, "dobj"
+        before.head, noun.head, noun.dep_, verb.dep_ = first, verb, "nsubj", "conj"
+
+
 def _is_name(token: Token) -> bool:
     """Return whether a word tagged as a verb is a name: "I moved to Pickering"."""
     after_preposition = token.dep_ in ("pobj", "pcomp") and token.i == token.head.i + 1 and token.head.dep_ == "prep"
@@ -276,10 +305,17 @@ def _is_capital(token: Token) -> bool:
 
 
 def _joins_present(token: Token) -> bool:
-    """Return whether a word tagged as a noun is a coordinated verb: "I live in Oslo and work at Acme"."""
+    """Return whether a noun or infinitive is a coordinated verb in the present: "I live in Oslo and work at Acme"."""
     first = token.head
-    bare = token.tag_ == "NN" and not any(c.i < token.i for c in token.children)
-    return bare and token.dep_ == "conj" and first.tag_ == "VBP" and any(c.dep_ == "prep" for c in token.children)
+    if token.dep_ != "conj":
+        return False
+    if token.tag_ == "NN":
+        bare = not any(c.i < token.i for c in token.children)
+        return bare and first.tag_ == "VBP" and any(c.dep_ == "prep" for c in token.children)
+    if token.tag_ != "VB" or first.tag_ not in ("VBP", "VBD") or helpers(token) or helpers(first):
+        return False
+    governed = any(c.dep_ in ("xcomp", "ccomp", "advcl") and first.i < c.i < token.i for c in first.children)
+    return any(c.dep_ in SUBJECTS for c in first.children) and not governed  # not "I want to go and live there"
 
 
 def _was(verb: Token, dates: Dates, reference: datetime) -> bool:

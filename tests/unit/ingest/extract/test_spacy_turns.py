@@ -798,3 +798,18 @@ def test_a_second_verb_shares_the_present_after_a_past() -> None:
 @pytest.mark.parametrize("start", ["I hope to live", "I'd love to live", "I don't live", "When I live"])
 def test_a_second_verb_shares_that_the_first_states_nothing(start: str) -> None:
     assert "Sam works_at Initech" not in told(("2026-03-02", f"{start} in Leeds and work at Initech."))
+
+
+@pytest.mark.parametrize(
+    ("text", "facts"),
+    [
+        ("Tom lives in Leeds and Lena lives in York.", {"Tom lives_in Leeds", "Lena lives_in York"}),
+        ("Tom works at Acme and Lena works at Globex.", {"Tom works_at Acme", "Lena works_at Globex"}),
+        ("Tom uses Python and Ana uses Rust.", {"Tom uses Python", "Ana uses Rust"}),
+        ("Tom is my manager and Lena is our designer.", {"Sam has_manager Tom", "Sam has_designer Lena"}),
+        ("I visited Rome and loved Bergen.", {"Sam visited Rome", "Sam loves Bergen"}),
+        ("I think Tom and Lena live in York.", {"Tom lives_in York", "Lena lives_in York"}),
+    ],
+)
+def test_each_of_two_verbs_has_its_own_subject(text: str, facts: set[str]) -> None:
+    assert told(("2026-03-02", text)).keys() == facts
