@@ -272,6 +272,10 @@ def _mend_subjects(doc: Doc) -> None:
     """
     for verb in doc:
         first = verb.head
+        if verb.tag_ in ("VBP", "VBZ", "VBD") and verb.dep_ == "conj" and first.dep_ == "acomp" and first.i < verb.i:
+            verb.head = first = first.head  # "they are married and live in Rome"
+        if _is_joined_past(verb):
+            verb.dep_, verb.tag_ = "conj", "VBD"
         plain = verb.dep_ in ("conj", "advcl", "ccomp") and not any(c.dep_ == "mark" for c in verb.children)
         if not plain or verb.tag_ not in ("VBZ", "VBP", "VBD") or first.pos_ not in ("VERB", "AUX") or first.i > verb.i:
             continue
@@ -293,6 +297,14 @@ def _mend_subjects(doc: Doc) -> None:
         before.head, noun.head, noun.dep_, verb.dep_ = first, verb, "nsubj", "conj"
 
 
+def _is_joined_past(verb: Token) -> bool:
+    """Return whether a participle is the past of a second verb: "I grew up in A, studied in B and live in C"."""
+    participle = verb.dep_ == "advcl" and verb.tag_ == "VBN" and verb.head.tag_ == "VBD" and verb.head.i < verb.i
+    if not participle or verb.nbor(-1).text != "," or helpers(verb) or any(c.dep_ == "agent" for c in verb.children):
+        return False
+    return any(c.dep_ == "conj" and c.tag_ in ("VBD", "VBP", "VBZ") for c in verb.children)
+
+
 def _is_name(token: Token) -> bool:
     """Return whether a word tagged as a verb is a name: "I moved to Pickering"."""
     after_preposition = token.dep_ in ("pobj", "pcomp") and token.i == token.head.i + 1 and token.head.dep_ == "prep"
@@ -311,8 +323,9 @@ def _joins_present(token: Token) -> bool:
         return False
     if token.tag_ == "NN":
         bare = not any(c.i < token.i for c in token.children)
-        return bare and first.tag_ == "VBP" and any(c.dep_ == "prep" for c in token.children)
-    if token.tag_ != "VB" or first.tag_ not in ("VBP", "VBD") or helpers(token) or helpers(first):
+        return bare and first.tag_ in ("VBP", "VBD") and any(c.dep_ == "prep" for c in token.children)
+    has_been = first.tag_ == "VBG" and {c.lemma_ for c in helpers(first)} <= {"be", "have"}
+    if token.tag_ != "VB" or helpers(token) or not (has_been or (first.tag_ in ("VBP", "VBD") and not helpers(first))):
         return False
     governed = any(c.dep_ in ("xcomp", "ccomp", "advcl") and first.i < c.i < token.i for c in first.children)
     return any(c.dep_ in SUBJECTS for c in first.children) and not governed  # not "I want to go and live there"

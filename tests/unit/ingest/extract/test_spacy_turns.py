@@ -808,6 +808,12 @@ def test_a_second_verb_shares_that_the_first_states_nothing(start: str) -> None:
         ("Tom uses Python and Ana uses Rust.", {"Tom uses Python", "Ana uses Rust"}),
         ("Tom is my manager and Lena is our designer.", {"Sam has_manager Tom", "Sam has_designer Lena"}),
         ("I visited Rome and loved Bergen.", {"Sam visited Rome", "Sam loves Bergen"}),
+        ("I've been working at Acme and live in Leeds.", {"Sam works_at Acme", "Sam lives_in Leeds"}),
+        ("I studied in Ghent and work for Philips now.", {"Sam studied_in Ghent", "Sam works_at Philips"}),
+        (
+            "I grew up in Oslo, studied in Ghent and now live in Leeds.",
+            {"Sam grew_up_in Oslo", "Sam studied_in Ghent", "Sam lives_in Leeds"},
+        ),
         ("I think Tom and Lena live in York.", {"Tom lives_in York", "Lena lives_in York"}),
     ],
 )
