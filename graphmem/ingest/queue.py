@@ -70,17 +70,20 @@ class Processed:
     """
 
     claimed: int = 0
-    failed: int = 0
     scopes: Sequence[Scope] = ()
     extracted: list[str] = field(default_factory=list[str])
     failing: list[str] = field(default_factory=list[str])
     settled: list[str] = field(default_factory=list[str])
     written: Written = field(default_factory=Written)
 
+    @property
+    def failed(self) -> int:
+        """Number of attempts that failed."""
+        return len(self.failing)
+
     def add(self, other: Processed) -> None:
         """Add the result of another round."""
         self.claimed += other.claimed
-        self.failed += other.failed
         self.scopes = tuple(dict.fromkeys((*self.scopes, *other.scopes)))
         self.extracted += other.extracted
         self.failing += other.failing
@@ -407,7 +410,6 @@ class ExtractionQueue:
         outdated: list[str] = []
         failures += self._write(scope, readings, done.written, since, outdated)
         if failures:
-            done.failed += len(failures)
             done.failing += [episode.id for episode, _ in failures]
             attempts = self._failed(failures)
             done.settled += self._backend.atomic(lambda: self._write_failures(scope, attempts))

@@ -390,9 +390,7 @@ class Resolver:
             if mention.guessed and found is by_type.get("concept") and usual not in ("", "concept"):
                 found = self._typed(by_type, usual, guessed=True) or found
         else:
-            found = by_type.get(mention.entity_type)
-            if found is None and mention.declared_type is not None:
-                found = self._declared(by_type, mention.declared_type)
+            found = by_type.get(mention.entity_type) or self._declared(by_type, mention.declared_type)
             found = found or self._typed(by_type, mention.entity_type)
             if found is None and self._types_vary:
                 found = _of_confusable_type(by_type, mention.entity_type)
@@ -482,10 +480,10 @@ class Resolver:
         )
         return kept
 
-    def _declared(self, by_type: Mapping[str, Entity], word: str) -> Entity | None:
+    def _declared(self, by_type: Mapping[str, Entity], word: str | None) -> Entity | None:
         """Return the known entity of unstated type with a stated word outside the ontology; it keeps its type."""
         untyped = _untyped(by_type)
-        if untyped is None:
+        if untyped is None or word is None:
             return None
         latest = self._touched.get(untyped.id, untyped)
         entity = latest.changed(properties={**latest.properties, DECLARED_TYPE: word})

@@ -147,7 +147,7 @@ def relation_factor(words: Sequence[str], relations: Sequence[str], ontology: On
     define: the words of any other relation are as likely part of another question.
     """
     known = (r if ontology.words(r) or ontology.is_single_valued(r) else "" for r in relations)
-    return 1.0 + RELATION * shared_words(words, [f"{r} {ontology.words(r)}" for r in known])
+    return 1.0 + RELATION * shared_words(words, [fact_text(r, "", ontology) for r in known])
 
 
 def shared_words(words: Sequence[str], texts: Sequence[str]) -> Floats:

@@ -39,10 +39,10 @@ class FailsAtFirst(ToyExtractor):
 
 
 class FailsTwice(ToyExtractor):
-    """Fails twice for the texts that say so at first."""
+    """Fails for some texts in the first two attempts."""
 
     def extract(self, requests: Sequence[ExtractionRequest]) -> list[Extraction | Exception]:
-        """Read the texts of which two tries are over."""
+        """Return the facts of such a text in its third attempt."""
         return [
             read(r.episode.text)
             if f"{FAILS} at first" in r.episode.text and r.episode.attempts == 2

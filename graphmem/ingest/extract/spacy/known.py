@@ -163,13 +163,12 @@ def _cancellation(clause: Clause, names: Names) -> Iterator[Statement]:
         return
     for noun in nouns:
         planned = (*words.PLANNED, "lives_in") if noun.lower_ == "move" else words.PLANNED
-        for end in (e for word, place in prepositions(noun) if word == "to" for e in names.end(place)):
-            if end.named and not end.role:
+        places = [e for word, place in prepositions(noun) if word == "to" for e in names.end(place) if e.named]
+        events = list(names.end(noun)) if noun.lower_ in words.OCCASIONS else []
+        for relations, ends in ((planned, places), (words.PLANNED_EVENTS, events)):
+            for end in (e for e in ends if not e.role):
                 plan = Statement("", end, ended=True, explicit=True, source=names.speaker, presumed=True)
-                yield from (replace(plan, relation=relation) for relation in planned)
-        for end in (e for e in names.end(noun) if not e.role and noun.lower_ in words.OCCASIONS):
-            plan = Statement("", end, ended=True, explicit=True, source=names.speaker, presumed=True)
-            yield from (replace(plan, relation=relation) for relation in words.PLANNED_EVENTS)
+                yield from (replace(plan, relation=relation) for relation in relations)
 
 
 def _parted(clause: Clause) -> bool:

@@ -249,7 +249,7 @@ def mend_tags(doc: Doc, dates: Dates, reference: datetime) -> None:
     """
     mend_relatives(doc)
     mend_verbs(doc)
-    _mend_subjects(doc)
+    _mend_second_verbs(doc)
     for token in doc:
         if _is_name(token):
             token.tag_, token.pos_, token.dep_ = "NNP", "PROPN", "pobj"
@@ -265,15 +265,16 @@ def mend_tags(doc: Doc, dates: Dates, reference: datetime) -> None:
             token.tag_, token.pos_ = "VBP", "VERB"
 
 
-def _mend_subjects(doc: Doc) -> None:
-    """Make in place the subject of a second verb what the parser joins to an object of the first one.
+def _mend_second_verbs(doc: Doc) -> None:
+    """Join in place a second verb to the first one, with a subject of its own that the parser took for an object.
 
-    "Tom lives in Leeds and Lena lives in York", "Sam uses Python and Ana uses Rust".
+    "They are married and live in Rome", "I grew up in Oslo, studied in Ghent and live in Leeds", "Tom lives in Leeds
+    and Lena lives in York", "Sam uses Python and Ana uses Rust".
     """
     for verb in doc:
         first = verb.head
         if verb.tag_ in ("VBP", "VBZ", "VBD") and verb.dep_ == "conj" and first.dep_ == "acomp" and first.i < verb.i:
-            verb.head = first = first.head  # "they are married and live in Rome"
+            verb.head = first = first.head
         if _is_joined_past(verb):
             verb.dep_, verb.tag_ = "conj", "VBD"
         plain = verb.dep_ in ("conj", "advcl", "ccomp") and not any(c.dep_ == "mark" for c in verb.children)

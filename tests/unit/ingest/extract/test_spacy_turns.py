@@ -673,15 +673,9 @@ def test_a_budget_alone_isn_t_that_of_who_tells_it() -> None:
     assert not [fact for fact in facts if "has_budget" in fact]
 
 
-@pytest.mark.parametrize(
-    ("text", "fact"),
-    [
-        ("Apollo's deadline is 30 April.", "Apollo has_deadline 30 April 2026"),
-        ("The deadline of Apollo is 30 April.", "Apollo has_deadline 30 April 2026"),
-    ],
-)
-def test_a_deadline_holds_until_the_end_of_its_day(text: str, fact: str) -> None:
-    assert told(("2026-03-10", text)) == {fact: ("2026-03-10", "2026-05-01")}
+@pytest.mark.parametrize("text", ["Apollo's deadline is 30 April.", "The deadline of Apollo is 30 April."])
+def test_a_deadline_holds_until_the_end_of_its_day(text: str) -> None:
+    assert told(("2026-03-10", text)) == {"Apollo has_deadline 30 April 2026": ("2026-03-10", "2026-05-01")}
 
 
 def test_a_new_deadline_replaces_the_old_one() -> None:
