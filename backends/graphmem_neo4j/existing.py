@@ -71,7 +71,7 @@ def query_existing(transaction: Transaction, scope: Scope, changes: Changes) -> 
         scope=scope.key,
         nodes=list(nodes),
         names=[[e.canonical_name, e.entity_type] for e in changes.entities],
-        edges=list(edges),
+        ids=list(edges),
         active=active,
     )
 

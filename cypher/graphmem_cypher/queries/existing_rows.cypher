@@ -7,46 +7,25 @@ UNWIND $q.names AS name
 MATCH (n:Graphmem {scope: $q.scope, canonical_name: name[0], entity_type: name[1]})
 RETURN ['name', n.canonical_name, n.entity_type, n.id, n.entity_id] AS row
 UNION ALL
-UNWIND $q.edges AS id
-MATCH (s:Graphmem)-[r:SEMANTIC {graphmem_id: id}]->(t:Graphmem)
-RETURN ['edge', r.graphmem_id, r.scope, s.id, t.id, r.relation, type(r), r.confidence, toString(r.valid_from),
-    toString(r.valid_to), toString(r.expired_at), r.episode_ids] AS row
+/* include find_edges */
+RETURN ['edge', r.graphmem_id, r.scope, startNode(r).id, endNode(r).id, r.relation, type(r), r.confidence,
+    toString(r.valid_from), toString(r.valid_to), toString(r.expired_at), r.episode_ids] AS row
 UNION ALL
 UNWIND $q.active.SEMANTIC AS key
 MATCH (:Graphmem)-[r:SEMANTIC {graphmem_active: key}]->(:Graphmem)
 RETURN ['active', r.graphmem_active, type(r), r.graphmem_id] AS row
 UNION ALL
-UNWIND $q.edges AS id
-MATCH (s:Graphmem)-[r:TEMPORAL {graphmem_id: id}]->(t:Graphmem)
-RETURN ['edge', r.graphmem_id, r.scope, s.id, t.id, r.relation, type(r), r.confidence, toString(r.valid_from),
-    toString(r.valid_to), toString(r.expired_at), r.episode_ids] AS row
-UNION ALL
 UNWIND $q.active.TEMPORAL AS key
 MATCH (:Graphmem)-[r:TEMPORAL {graphmem_active: key}]->(:Graphmem)
 RETURN ['active', r.graphmem_active, type(r), r.graphmem_id] AS row
-UNION ALL
-UNWIND $q.edges AS id
-MATCH (s:Graphmem)-[r:CAUSAL {graphmem_id: id}]->(t:Graphmem)
-RETURN ['edge', r.graphmem_id, r.scope, s.id, t.id, r.relation, type(r), r.confidence, toString(r.valid_from),
-    toString(r.valid_to), toString(r.expired_at), r.episode_ids] AS row
 UNION ALL
 UNWIND $q.active.CAUSAL AS key
 MATCH (:Graphmem)-[r:CAUSAL {graphmem_active: key}]->(:Graphmem)
 RETURN ['active', r.graphmem_active, type(r), r.graphmem_id] AS row
 UNION ALL
-UNWIND $q.edges AS id
-MATCH (s:Graphmem)-[r:ENTITY {graphmem_id: id}]->(t:Graphmem)
-RETURN ['edge', r.graphmem_id, r.scope, s.id, t.id, r.relation, type(r), r.confidence, toString(r.valid_from),
-    toString(r.valid_to), toString(r.expired_at), r.episode_ids] AS row
-UNION ALL
 UNWIND $q.active.ENTITY AS key
 MATCH (:Graphmem)-[r:ENTITY {graphmem_active: key}]->(:Graphmem)
 RETURN ['active', r.graphmem_active, type(r), r.graphmem_id] AS row
-UNION ALL
-UNWIND $q.edges AS id
-MATCH (s:Graphmem)-[r:CO_OCCURRENCE {graphmem_id: id}]->(t:Graphmem)
-RETURN ['edge', r.graphmem_id, r.scope, s.id, t.id, r.relation, type(r), r.confidence, toString(r.valid_from),
-    toString(r.valid_to), toString(r.expired_at), r.episode_ids] AS row
 UNION ALL
 UNWIND $q.active.CO_OCCURRENCE AS key
 MATCH (:Graphmem)-[r:CO_OCCURRENCE {graphmem_active: key}]->(:Graphmem)
