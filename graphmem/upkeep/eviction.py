@@ -29,6 +29,7 @@ from graphmem.upkeep.schedule import Stopping, UpkeepJob
 
 DECAY_JOB = "decay"
 _JOB = "retrieval counts"  # job state of the decay in a scope, scheduled or manual
+_BETWEEN_DECAYS = timedelta(hours=1)  # between scheduled ones: a decay reads every fact that was ever retrieved
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,6 +386,9 @@ def upkeep_jobs(backend: GraphBackend, settings: Settings) -> list[UpkeepJob]:
         return evict(backend, scope, eviction_rule(settings), stopping).finished
 
     def run_decay(scope: Scope, stopping: Stopping) -> bool:
+        state = backend.find_job_state(scope, _JOB)
+        if state.begun_at is None and state.done_at is not None and utc_now() - state.done_at < _BETWEEN_DECAYS:
+            return True
         decay(backend, scope, decay_rule(settings), stopping)
         return not is_interrupted(backend, scope)
 

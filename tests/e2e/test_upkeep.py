@@ -34,7 +34,7 @@ from graphmem.testing.rows import (
     put_graph,
     scope_of,
 )
-from graphmem.upkeep.eviction import EvictionRule, decay, decay_rule, evict, eviction_rule
+from graphmem.upkeep.eviction import EvictionRule, decay, decay_rule, evict, eviction_rule, upkeep_jobs
 
 SECRET = ("Zörblaxian", "Quimbledon")
 """Words that only what is forgotten has; their tails survive any escaping of the umlaut."""
@@ -465,6 +465,23 @@ def test_counts_fade_once_for_the_days_that_passed_however_often_it_runs(store: 
     decay(store, home(), rule, never, now=day(30))
     counts = [e.retrieval_count for e in store.find_edges([home()], EdgeQuery())]
     assert counts == pytest.approx([4 * math.exp(-0.3)] * 29)
+
+
+def test_a_scheduled_decay_runs_at_most_once_an_hour(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = open_backend("memory://")
+    put_graph(store, edge(1, 1, 2, retrieval_count=4.0, last_retrieved_at=day(0)))
+    [job] = [job for job in upkeep_jobs(store, Settings()) if job.name == "decay"]
+
+    def count_at(hours: float) -> float:
+        monkeypatch.setattr("graphmem.upkeep.eviction.utc_now", lambda: day(10) + timedelta(hours=hours))
+        assert job.run(home(), never)
+        [found] = store.find_edges([home()], EdgeQuery())
+        return found.retrieval_count
+
+    first = count_at(0)
+    assert first < 4.0
+    assert count_at(0.9) == first
+    assert count_at(1.1) < first
 
 
 def test_what_is_long_over_goes_and_what_is_long_unseen_hides(store: GraphBackend) -> None:
