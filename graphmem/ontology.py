@@ -51,6 +51,9 @@ SINGLE_VALUED = frozenset(
 SIMILAR_TO = "similar_to"
 """Relation of the edges written by note linking, which no episode states; their confidence is the cosine (A-MEM)."""
 
+ANNIVERSARIES = frozenset("has_birthday born_on was_born_on has_anniversary has_wedding_anniversary".split())
+"""Relations whose target is a date that is still true when it is past."""
+
 CONTACT_RELATIONS = frozenset({"has_email", "has_phone_number"})
 """Relations whose targets are personal data: such facts aren't stored where personal data is redacted."""
 
@@ -62,6 +65,7 @@ _SYNONYMS = {
     "married_to": "is_married_to spouse spouse_of wife_of husband_of is_spouse_of",
     "has_status": "status status_is",
     "has_budget": "budget budget_is",
+    "has_birthday": "birthday birthday_is birthday_on has_birthday_on",
     "has_deadline": "deadline due_on is_due_on due_by is_due_by due has_due_date",
     "deployed_on": "is_deployed_on deployed_to runs_on hosted_on",
     "created": "creates",

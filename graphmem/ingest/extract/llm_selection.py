@@ -16,7 +16,7 @@ from graphmem.errors import InvalidEntityName
 from graphmem.ingest.extract.llm_parse import EndedItem, by_episode, edges_in, ended_in, entities_in
 from graphmem.ingest.extract.llm_prompt import speaker_name
 from graphmem.models import Episode
-from graphmem.ontology import Ontology
+from graphmem.ontology import ANNIVERSARIES, Ontology
 from graphmem.protocols import ExtractedEdge, ExtractedEnding, ExtractedEntity, Extraction, ExtractionRequest
 from graphmem.text.dates import DateSpan, find_dates
 from graphmem.text.normalize import STOP_WORDS, WORD, canonical, display_name, require_name, stem, stems, unaccented
@@ -361,15 +361,21 @@ class _Selection:
     def _until_its_day(self, edge: ExtractedEdge) -> ExtractedEdge:
         """Return an edge whose target is a date ahead as a state since it was told, until the end of that date.
 
-        "The launch is scheduled for 2 June" is so from the day on which it is said, whatever the reply says.
+        "The launch is scheduled for 2 June" is so from the day on which it is said, whatever the reply says. A birthday
+        holds for good.
         """
+        is_anniversary = self._ontology.relation(edge.relation) in ANNIVERSARIES
         day = next(iter(find_dates(edge.target, self._told_at, future=True)), None)
-        if day is None or day.begin <= self._told_at:
+        if day is None or (day.begin <= self._told_at and not is_anniversary):
             return edge
         others = words(edge.target[: day.start] + edge.target[day.end :])
         if not all(word in _FILLERS or word in _BESIDE_DATES or word.isdigit() for word in others):
             return edge
-        begin = None if edge.valid_from is not None and edge.valid_from >= day.begin else edge.valid_from
+        begin = edge.valid_from
+        if begin is not None and begin >= day.begin > self._told_at:
+            begin = None
+        if is_anniversary:
+            return replace(edge, kind="state", valid_from=begin, valid_to=None)
         return replace(edge, kind="state", valid_from=begin, valid_to=edge.valid_to or day.until)
 
     def _add_alias(self, edge: ExtractedEdge, named: dict[str, ExtractedEntity]) -> None:

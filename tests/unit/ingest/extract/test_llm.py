@@ -365,6 +365,16 @@ def test_a_date_ahead_holds_since_it_was_told_until_it_is_past(
     assert [None if time is None else f"{time:%Y-%m-%d}" for time in times] == [begin, until]
 
 
+@pytest.mark.parametrize(
+    ("target", "begin", "stored"), [("11 December", "2023-12-11", None), ("21 August 2022", "2022-08-21", "2022-08-21")]
+)
+def test_a_birthday_has_no_end(target: str, begin: str, stored: str | None) -> None:
+    edge = {"source": "Nonna", "relation": "has_birthday", "target": target, "valid_from": begin, "kind": "event"}
+    [found] = extraction(said(answer(edge | {"valid_to": begin})), f"Nonna's birthday is {target}.").edges
+    assert (found.kind, found.valid_to) == ("state", None)
+    assert (found.valid_from and f"{found.valid_from:%Y-%m-%d}") == stored
+
+
 def test_ten_thousand_entities_are_cut_to_the_limit_quickly() -> None:
     reply = answer(entities=[{"name": f"Alice {i}", "entity_type": "person"} for i in range(10_000)])
     text = "Alice " + " ".join(map(str, range(10_000)))
