@@ -11,7 +11,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from graphmem.ingest.extract.spacy.clauses import clauses, is_question
-from graphmem.ingest.extract.spacy.facts import Facts
+from graphmem.ingest.extract.spacy.facts import EXPLICIT, Facts
 from graphmem.ingest.extract.spacy.names import End, Names
 from graphmem.ingest.extract.spacy.people import attributes, relatives
 from graphmem.ingest.extract.spacy.prepare import (
@@ -227,7 +227,7 @@ class SpacyExtractor(Extractor):
         mentioned: dict[tuple[str, str], ExtractedEntity] = {}
         for sentence in doc.sents:
             _add_names(mentioned, names, sentence)
-            if len(sentence) > MAX_SENTENCE or is_question(sentence):
+            if len(sentence) > MAX_SENTENCE or is_question(sentence) or any(t.text == "=" for t in sentence):
                 continue
             before = len(edges)
             edges += relatives(sentence, names, dates)
@@ -246,7 +246,9 @@ class SpacyExtractor(Extractor):
 
 
 def _is_small_talk(edge: ExtractedEdge, assistant: str, user: str) -> bool:
-    """Return whether an assistant describes itself or makes an assumption about its user: "I love museums"."""
+    """Return whether an assistant describes itself, assumes something about its user, or explains the world."""
+    if edge.source_type != "person" and edge.confidence < EXPLICIT:
+        return True  # "surf and wine fit together in Porto"
     if edge.source == assistant:
         lasting = edge.kind == "state" and edge.relation != "alias_of"
         return lasting and not edge.relation.startswith(("recommends", "suggests"))

@@ -37,7 +37,7 @@ from graphmem.ingest.extract.spacy.known import over
 from graphmem.ingest.extract.spacy.names import End, Names
 from graphmem.ingest.extract.spacy.patterns import statements
 from graphmem.ingest.extract.spacy.render import Dates, sentence
-from graphmem.ingest.extract.spacy.statements import Period, Statement, is_state, verb_form
+from graphmem.ingest.extract.spacy.statements import Period, Statement, duration_of, is_state, verb_form
 from graphmem.ontology import Ontology
 from graphmem.protocols import ExtractedEdge, ExtractedEnding
 
@@ -148,12 +148,13 @@ def _is_abstinence(clause: Clause) -> bool:
 
 
 def _is_past_state(clause: Clause) -> bool:
-    """Return whether a clause says in the simple past where somebody lived or worked, or what they owned."""
+    """Return whether the simple past of a clause describes a state: where somebody lived or worked, what they owned."""
     if not clause.past or clause.ongoing or clause.ended or clause.stance or clause.negated or clause.passive:
         return False
     lemma = clause.verb.lemma_.lower()
     works = lemma == "work" and any(word in ("at", "for", "as") for word, _ in prepositions(clause.verb))
-    return len(clause.chain) == 1 and (works or lemma in ("live", "reside", "own"))
+    lasted = lemma in words.STATES and duration_of(clause) is not None  # "taught for 31 years"
+    return len(clause.chain) == 1 and (works or lasted or lemma in ("live", "reside", "own"))
 
 
 def _is_event(clause: Clause, said: Statement) -> bool:
@@ -302,6 +303,9 @@ class Facts:
             return None
         if subject.role == "addressee" and not (said.explicit or (target.named and not target.role)):
             return None  # "you're doing great": mostly courtesy
+        talk = self._names.speaker is not None and not (said.explicit or said.presumed)
+        if talk and clause.verb.lemma_.lower() not in words.FACTUAL:
+            return None
         if not (said.explicit or target.named or target.role or _is_telling(clause, said, period)):
             return None
         ceiling = EXPLICIT if said.explicit else PLAIN

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _LEFT_OUT = frozenset("intj cc advcl parataxis relcl punct dep ccomp csubj mark meta discourse appos".split())
 _MAX_TOKENS = 40
 _FIRST_OR_SECOND = words.FIRST_PERSON | words.SECOND_PERSON
-_KEEPING = frozenset("since until till by before after from to around of between".split())
+_KEEPING = frozenset("for since until till by before after from to around of between".split())
 _BETWEEN = 6  # tokens from "between" to the second date
 _STANDING = frozenset("located based headquartered known called named situated".split())
 _NOMINATIVE = frozenset("i we he she they".split())

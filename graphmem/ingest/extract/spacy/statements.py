@@ -110,8 +110,20 @@ def _tokens(doc: Doc, span: DateSpan) -> Span | tuple[()]:
     return doc.char_span(span.start, span.end, alignment_mode="expand") or ()
 
 
+def _is_of_booked(token: Token) -> bool:
+    """Return whether a date is that of what is booked, not of the booking: "booked a table for Friday"."""
+    verb = dated(token)
+    if verb.lemma_ not in words.BOOKING:
+        return False
+    lead = token.nbor(-1).lower_ if token.i > token.sent.start else ""
+    months = lead == "in" and any(c.lower_ == "for" and verb.i < c.i < token.i for c in verb.children)
+    return lead == "for" or months  # "signed up for the marathon in May", not "for a class yesterday"
+
+
 def _is_ahead(token: Token) -> bool:
     verb = dated(token)
+    if _is_of_booked(token):
+        return True
     chain = list(_up_to_report(verb))
     if any(c.dep_ in ("aux", "auxpass") and (c.tag_ == "VBD" or c.lemma_ == "have") for c in verb.children):
         return False
@@ -178,6 +190,8 @@ class Period:
             span = dates.at.get(token.i)
             if span is None or not dates.first(token) or dated(token).i not in chain:
                 continue
+            if clause.past and _is_of_booked(token):
+                continue
             word, late = _lead(token)
             moment = span.until if late else span.begin
             if word in ("until", "till") or (begin and (word in ("to", "-", "–") or (word == "and" and between))):
@@ -215,7 +229,12 @@ def _lead(token: Token) -> tuple[str, bool]:
     return (before[0] if before else ""), False
 
 
+def duration_of(clause: Clause) -> re.Match[str] | None:
+    """Return the number and the unit of a duration: "for three years"."""
+    return _DURATION.search(clause.verb.sent.text.lower())
+
+
 def _duration(clause: Clause, reference: datetime) -> datetime | None:
     """Return the beginning of a state that has lasted "for three years"."""
-    match = _DURATION.search(clause.verb.sent.text.lower())
+    match = duration_of(clause)
     return day_ago(match[1], match[2], reference) if match else None
