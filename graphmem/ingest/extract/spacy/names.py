@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from graphmem.errors import InvalidEntityName
 from graphmem.ingest.extract.spacy import words
-from graphmem.ingest.extract.spacy.clauses import examples, given_names, joins_verb, names_given
+from graphmem.ingest.extract.spacy.clauses import examples, given_names, governor, joins_verb, names_given, subjects_of
 from graphmem.ingest.extract.spacy.kin import introduced, listed, role_of
 from graphmem.ontology import Ontology
 from graphmem.text.normalize import canonical, require_name
@@ -204,6 +204,8 @@ class Names:
             shown, key = require_name(name, self.ontology.short_names)
         except InvalidEntityName:
             return None
+        if key in words.MONTHS:
+            return None
         meaningful = any(w not in words.VAGUE and w not in words.EVALUATIVE for w in key.split())
         if not meaningful or not _LETTERS.search(shown) or len(shown.split()) > 10:
             return None
@@ -228,6 +230,10 @@ class Names:
             span = span[1:]  # "Luckily Jana" at the beginning of a sentence
         owns = span[-1].tag_ == "POS" and span[-1].head.dep_ == "poss"  # without an owned noun "Luigi's" is a name
         text = _AFTER_NAME.sub("", (span[:-1] if owns and len(span) > 1 else span).text.strip())
+        after = self.doc[span.end : span.end + 1]
+        at = span.label_ != "PERSON" and span.root.dep_ == "pobj" and span.root.head.lower_ == "at"
+        if at and after.text == "'s" and after[0].head == span.root:
+            text += "'s"  # "a table at Luigi's"
         if (known := self._participant(text)) is not None:
             return known
         if span.label_ not in words.ENTITY_TYPES or not re.search(r"[A-Z0-9]", text):
@@ -310,6 +316,9 @@ class Names:
         if word in words.SECOND_PERSON:
             return self.addressee
         if word in words.THIRD_PERSON:
+            subjects = [] if word not in words.POSSESSIVES else subjects_of(governor(token))
+            if any(t.pos_ == "PROPN" and t.i < token.i and not self.is_person(t) for t in subjects):
+                return None  # perhaps of a person that isn't recognized: "Nonna shares her ham with Tom"
             return self._antecedent(token, words.THIRD_PERSON[word])
         if word == "it" and self.title and self.title.kind != "person" and token.is_sent_start:
             return End(self.title.name, self.title.kind, named=True, certainty=0.6)
@@ -343,7 +352,8 @@ class Names:
                 continue
             if end is None and words.KIN.get(other.lower_) == gender and not introduced(other):
                 return None  # "Mum sold the house"
-            if end is None and (span := self._entity_at.get(other.i)) is not None and span.label_ == "PERSON":
+            span = self._entity_at.get(other.i)
+            if end is None and span is not None and span.label_ == "PERSON":
                 end = self._of_entity(span)
             if end is not None and end.kind == "person" and not end.role and end.name not in others:
                 found[end.name] = End(end.name, "person", named=True, certainty=0.4)

@@ -34,7 +34,7 @@ def statements(clause: Clause, subject: End, names: Names, period: Period) -> It
         return
     known = list(well_known(clause, subject, names, period))
     yield from known
-    if lemma == "be" and not clause.passive:
+    if (lemma == "be" and not clause.passive) or _remains(clause):
         yield from _copula(clause, subject, names)
         return
     head = clause.subjects[0] if clause.subjects else None
@@ -51,9 +51,17 @@ def statements(clause: Clause, subject: End, names: Names, period: Period) -> It
     yield from to
 
 
+def _remains(clause: Clause) -> bool:
+    """Return whether somebody is still a relative or the like: "Ida stays my manager"."""
+    nouns = objects_of(clause.verb, "attr", "dobj") if clause.verb.lemma_ in words.REMAINING else []
+    return any(noun.lower_ in words.RELATIONAL for noun in nouns)
+
+
 def _objects(clause: Clause, names: Names) -> Iterator[Statement]:
     verb, lemma = clause.verb, clause.verb.lemma_.lower()
     relation = verb_form(clause)
+    if lemma in ("have", "get") and objects_of(verb, "prt"):
+        return  # "I've got your account up"
     for token in objects_of(verb, "dobj", "oprd"):
         if (relation == "has" or _has_got(clause)) and (introduced(token) or _names_pet(token)):
             continue  # "two cats, Tom and Kit", "a cat called Kit": covered by has_cat
@@ -158,7 +166,7 @@ def _prepositions(clause: Clause, names: Names) -> Iterator[Statement]:
 def _copula(clause: Clause, subject: End, names: Names) -> Iterator[Statement]:
     if clause.stance or (clause.past and not clause.ongoing and not clause.ended and subject.role):
         return
-    for token in objects_of(clause.verb, "attr"):
+    for token in objects_of(clause.verb, "attr", *(["dobj"] if clause.verb.lemma_ != "be" else [])):
         yield from _is_a(clause, subject, token, names)
     for token in objects_of(clause.verb, "acomp", "oprd"):
         yield from _is_so(subject, token, names)

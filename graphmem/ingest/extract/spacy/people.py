@@ -115,7 +115,8 @@ def _relative(token: Token, owner: End, named: End | None, names: Names) -> Iter
         return
     if is_former(token) or owner.kind != "person":
         return
-    if token.dep_ == "attr" or is_named(token) or (token.dep_ == "poss" and token.head.lower_ == "name"):
+    remains = token.dep_ == "dobj" and token.head.lemma_ in words.REMAINING
+    if token.dep_ == "attr" or remains or is_named(token) or (token.dep_ == "poss" and token.head.lower_ == "name"):
         return  # "Anna is my sister" and "my sister's name is Anna" name her
     for end in names.end(token):
         if end.named and end.name.startswith(f"{owner.name}'s ") and noun != "baby":
@@ -191,7 +192,8 @@ _OWNED = [
     for relation, (noun, value) in _VALUES.items()
 ]
 _FAVORITE = re.compile(
-    rf"\b{_OWNER} (?:all-time )?(?:favou?rite|fave) (?P<noun>[a-z]+(?: [a-z]+)?){_IS}(?P<value>[^,;:.!?()]{{2,50}})",
+    rf"\b{_OWNER} (?:all-time )?(?:favou?rite|fave) (?P<noun>[a-z]+(?: [a-z]+)?){_IS}"
+    r"(?P<value>(?:(?! and my )[^,;:.!?()]){2,50})",
     re.IGNORECASE,
 )
 _NO_VALUE = re.compile(r"(?:when|that|to|how|what|because|where|one|not|no longer)\b", re.IGNORECASE)
@@ -199,7 +201,8 @@ _ASIDE = re.compile(
     r"(?<=\s)(?:and (?:i|it|we|my|she|he)|but|because|since|so|though|right now|these days|now)\b.*", re.I
 )
 _AGE = re.compile(
-    r"\bI(?:'m| am)(?: now| already)? (?P<one>\d{1,3})(?: years old|(?=\s*(?:[.!,;]|$)))|"
+    r"\bI(?:'m| am)(?: now| already)? (?P<one>\d{1,3})"
+    r"(?: years old|(?=\s*(?:[.!,;]|$)|,? and (?:I|i|my|live|work|still|just|have|married|single)\b))|"
     r"\bI(?:'ve)?(?: just| recently| finally)? turned (?P<two>\d{1,3})(?=\s|[.!,;]|$)(?! (?:percent|degrees))|"
     r"\b(?P<who>[A-Z][\w'-]{1,40}) (?:is|'s)(?: now)? (?P<three>\d{1,3}) years old|"
     r"\b(?:[Mm]y|[Oo]ur) (?P<kin>[a-z-]{3,20})(?: (?P<named>[A-Z][\w'-]{1,40}))? "

@@ -59,6 +59,12 @@ _NO_SUBJECT = re.compile(
     r"^((?:Just|Finally|Also|Recently|Even)\s+)?((?:[Gg]ot|[Ll]ost|[Qq]uit|[Ll]eft|[Ww]ent|[Bb]ought|[Mm]oved|[Jj]oined|[Bb]een(?=\s+(?:to|\w+ing)\b)))"
     r"\b(?!\s+(?:me|us|you|it)\b)(?=\s+\w)"
 )
+_RELATIVE_IN_LOWER_CASE = re.compile(  # "my brother sandeep's here": the parser knows names by their capitals
+    rf"\b((?:my|our) (?:[a-z]{{2,12}} )?(?:{'|'.join(sorted(words.PLAIN_KIN, key=len, reverse=True))}) )"
+    rf"(?!(?:{'|'.join(sorted(words.NO_GIVEN_NAMES))})\b)([a-z]{{3,15}})(?<!ly)(?<!ing)"
+    r"(?='s\b| (?:is|was|has|had|says|said|lives|lived|works|worked|thinks|reckons|wants|wanted|got|gets|went|goes|"
+    r"will)\b)"
+)
 _JOINED = re.compile(r" - (it|i|we|he|she|they|that|this|there|you|my|so)(?=[ '])", re.IGNORECASE)
 _SO = re.compile(r", so (no|i|we|he|she|they|it|that's)\b", re.IGNORECASE)
 _NAMED = re.compile(
@@ -149,6 +155,7 @@ def prose(text: str, participants: Iterable[str] = (), *, message: bool = True) 
     text = _SYMBOLS.sub(" ", "\n".join(_lines(text)))
     text = _SLANG.sub(lambda match: _PLAIN[(match.lastindex or 1) - 1], with_apostrophes(text))
     text = _AMPERSAND.sub(lambda match: match["firm"] or " and ", text)
+    text = _RELATIVE_IN_LOWER_CASE.sub(lambda match: f"{match[1]}{match[2].capitalize()}", text)
     names = vocatives(participants)
     called = f"(?:{names.pattern})" if names else "(?!)"
     opening = re.compile(rf"(?:(?:{_GREETING}|{called})(?!\w)[,!.;\s]*)+", re.IGNORECASE)

@@ -6,7 +6,7 @@ The models know few given names: of "my friend Ines lives in Porto" they make a 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -57,10 +57,10 @@ def tokens(pipeline: Language, text: str) -> Doc:
     return doc
 
 
-def relatives_names(doc: Doc) -> Iterator[tuple[Token, Token]]:
+def relatives_names(doc: Doc, nouns: Collection[str] = words.KIN) -> Iterator[tuple[Token, Token]]:
     """Yield the nouns of relatives with the first words of their names: sister, Ines of "my sister Ines Costa"."""
     for noun, name in pairwise(doc):
-        if noun.lower_ in words.KIN and is_name_of(name, noun):
+        if noun.lower_ in nouns and is_name_of(name, noun):
             yield noun, name
 
 
@@ -71,6 +71,25 @@ def mend_relatives(doc: Doc) -> None:
             name = name.head
         if name.head == noun.head and name != noun.head:
             name.head, name.dep_, name.tag_, name.pos_ = noun, "appos", "NNP", "PROPN"
+        elif noun.dep_ == "conj" and name.dep_ == "nsubj" and name.i == noun.i + 1:
+            noun.head, noun.dep_ = name.head, "nsubj"  # "I'm a nurse and my husband Tom works here"
+            name.head, name.dep_ = noun, "appos"
+    for noun, name in relatives_names(doc, words.PETS):
+        if noun.dep_ == "compound" and noun.head == name and name.dep_ != "ROOT":  # "our dog Biscuit"
+            noun.head, noun.dep_ = name.head, name.dep_
+            for child in [c for c in name.children if c.i < noun.i]:
+                child.head = noun
+            name.head, name.dep_ = noun, "appos"
+        if name.head == noun and name.dep_ == "appos" and name.tag_ == "NN":
+            name.tag_, name.pos_ = "NNP", "PROPN"
+    for token in doc:
+        subjects = [c for c in token.head.children if c.dep_ == "nsubj"] if token.dep_ == "acomp" else []
+        if (
+            token.tag_ == "NNP"
+            and token.ent_type_ not in ("NORP", "LANGUAGE")
+            and any(c.lower_ in words.RELATIONAL for c in subjects)
+        ):
+            token.dep_ = "attr"  # "my cat is Milo"
 
 
 def mend_verbs(doc: Doc) -> None:
