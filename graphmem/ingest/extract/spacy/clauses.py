@@ -264,13 +264,21 @@ def negation(verb: Token) -> bool:
 
 def dislikes(verb: Token) -> bool:
     """Return whether a verb is that of "can't stand": who says so dislikes its object."""
-    cannot = any(c.lower_ in ("ca", "can") for c in helpers(verb)) and negation(verb)
-    return cannot and verb.lemma_ in ("stand", "bear") and bool(objects_of(verb, "dobj"))
+    return _cannot(verb) and verb.lemma_ in ("stand", "bear") and bool(objects_of(verb, "dobj"))
+
+
+def _abstains(verb: Token) -> bool:
+    """Return whether a verb is that of "can't eat nuts"."""
+    return _cannot(verb) and verb.lemma_ in ("eat", "drink") and bool(objects_of(verb, "dobj"))
+
+
+def _cannot(verb: Token) -> bool:
+    return any(c.lower_ in ("ca", "can") for c in helpers(verb)) and negation(verb)
 
 
 def _unreal(verb: Token) -> bool:
     """Return whether a verb is hypothetical, possible or conditional rather than factual."""
-    if dislikes(verb):
+    if dislikes(verb) or _abstains(verb):
         return False
     for child in verb.children:
         if child.dep_ in ("aux", "auxpass") and (

@@ -393,12 +393,15 @@ def _budget_owner(noun: Token, names: Names) -> End | None:
 def _deadline(clause: Clause, names: Names, period: Period) -> Iterator[Statement]:
     """Yield has_deadline for "Apollo's deadline is 30 April"; it holds from when it is told to the end of that day."""
     begin, close = period.begin, period.close
-    if clause.verb.lemma_ != "be" or clause.past or begin is None or close is None:
+    shifts = clause.verb.lemma_ in words.SHIFTING and not clause.stance
+    if not (shifts or (clause.verb.lemma_ == "be" and not clause.past)) or begin is None or close is None:
         return
     if close - begin > timedelta(days=1) or not (period.ahead or period.days_so_far == 0):
         return
     several = any(t.conjuncts for t in objects_of(clause.verb, "attr"))
-    for noun in (t for t in clause.subjects if t.lower_ == "deadline" and len(clause.subjects) == 1 and not several):
+    active = shifts and not clause.passive
+    subjects = objects_of(clause.verb, "dobj") if active else clause.subjects
+    for noun in (t for t in subjects if t.lower_ == "deadline" and len(subjects) == 1 and not several):
         limits = (c for c in noun.children if c.dep_ == "amod" or (c.dep_ == "compound" and c.pos_ != "PROPN"))
         owner = names.owner(noun) or _owner_inside(noun, names)
         if owner is not None and owner.named and not owner.role and all(c.lower_ in _SAME for c in limits):

@@ -270,7 +270,7 @@ def _owner_property(head: Token, token: Token, names: Names, *, favorite: bool) 
             for target in names.end(token):
                 noun = role_of(relative)
                 fact = f"{possessor.name}'s {noun} is called {target.name}."
-                relation = words.has(noun)
+                relation = words.relation_to(noun)
                 yield Statement(relation, target, explicit=True, source=possessor, fact=fact)
 
 

@@ -57,9 +57,9 @@ def _called(token: Token, owner: End | None, names: Names, dates: Dates) -> Iter
     role = role_of(token)
     naming = participles(token, "named", "called")
     called = [t for verb in naming for t in objects_of(verb, "oprd", "dobj", "attr") if t.pos_ == "PROPN"]
-    for end in (e for t in called for e in names.end(t) if not e.role):
+    for end in (e for t in called for e in names.ends(t) if not e.role):
         if noun in words.RELATIONAL and owner is not None:
-            fact = _edge(owner, words.has(role), end, f"{owner.name} has a {role} named {end.name}.", PLAIN)
+            fact = _edge(owner, words.relation_to(role), end, f"{owner.name} has a {role} named {end.name}.", PLAIN)
             yield replace(fact, valid_from=_since(token, dates))
         yield from (
             _edge(end, "is_a", kind, f"{end.name} is {_article(kind.name)} {kind.name}.", COMMON)

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from graphmem.ingest.extract.spacy import words
-from graphmem.ingest.extract.spacy.clauses import SUBJECTS, dated, helpers
+from graphmem.ingest.extract.spacy.clauses import SUBJECTS, dated, governor, helpers
 from graphmem.ingest.extract.spacy.render import Dates
 from graphmem.ingest.extract.spacy.tokens import FIRM, mend_relatives, mend_verbs
 from graphmem.protocols import ExtractedEdge, ExtractedEnding, ExtractionRequest
@@ -279,6 +279,7 @@ def _mend_second_verbs(doc: Doc) -> None:
     and Lena lives in York", "Sam uses Python and Ana uses Rust".
     """
     for verb in doc:
+        _mend_second_liking(verb)
         first = verb.head
         if verb.tag_ in ("VBP", "VBZ", "VBD") and verb.dep_ == "conj" and first.dep_ == "acomp" and first.i < verb.i:
             verb.head = first = first.head
@@ -303,6 +304,24 @@ def _mend_second_verbs(doc: Doc) -> None:
                 continue
             own[0].head, own[0].dep_ = first, "dobj"
         before.head, noun.head, noun.dep_, verb.dep_ = first, verb, "nsubj", "conj"
+
+
+def _mend_second_liking(verb: Token) -> None:
+    """Correct in place a second verb of taste that was read as an object: "I hate cilantro but love basil"."""
+    before, first = verb.head, governor(verb.head)
+    liked = [c for v in (verb, first) for c in v.children if c.dep_ == "dobj" and c.i > verb.i]
+    tastes = {verb.lower_, first.lower_} <= words.LIKING and first.i < before.i < verb.i
+    if verb.dep_ != "conj" or not tastes or not liked:
+        return
+    if any(c.dep_ in ("det", "poss") and c.i < before.i for c in liked[0].children):
+        return  # "I love the acceptance and love theme"
+    for child in [c for c in before.children if c.dep_ == "cc"]:
+        child.head = first
+    for child in [c for c in liked[0].children if c.i < verb.i and c != before]:
+        child.head = before
+    before.head, before.dep_, before.tag_, before.pos_ = first, "dobj", "NN", "NOUN"
+    verb.head, verb.tag_, verb.pos_ = first, "VBP", "VERB"
+    liked[0].head = verb
 
 
 def _is_joined_past(verb: Token) -> bool:

@@ -122,8 +122,8 @@ def _is_of_booked(token: Token) -> bool:
 
 def _is_ahead(token: Token) -> bool:
     verb = dated(token)
-    if _is_of_booked(token):
-        return True
+    if _is_of_booked(token) or (verb.lemma_ in words.SHIFTING and token.i > 0 and token.nbor(-1).lower_ == "to"):
+        return True  # "moved the deadline to Friday"
     chain = list(_up_to_report(verb))
     if any(c.dep_ in ("aux", "auxpass") and (c.tag_ == "VBD" or c.lemma_ == "have") for c in verb.children):
         return False
