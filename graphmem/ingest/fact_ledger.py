@@ -266,9 +266,12 @@ class FactLedger:
             self._end(edge, end)
         return bool(known)
 
-    def end_slot(self, slot: Slot, end: End) -> bool:
-        """End the facts of a single-valued relation that held when the end was told; return whether there were any."""
-        rows = [self._rows[i] for i in self._by_slot[slot]]
+    def end_slot(self, slot: Slot, end: End, *, kept: str | None = None) -> bool:
+        """End the facts of a relation that held when the end was told, except those with the target `kept`.
+
+        Returns whether there were any.
+        """
+        rows = [row for i in self._by_slot[slot] if (row := self._rows[i]).target_id != kept]
         held = [e for e in rows if e.valid_from < end.told_at and (e.valid_to is None or e.valid_to > end.told_at)]
         held += [e for e in rows if e not in held and _is_ended_by(e, end)]
         for edge in held:
@@ -393,8 +396,7 @@ class FactLedger:
     def _keep(self, edge: Edge) -> None:
         self._rows[edge.id] = edge
         self._by_key[edge.key][edge.id] = None
-        if self._ontology.is_single_valued(edge.relation):
-            self._by_slot[edge.source_id, edge.relation][edge.id] = None
+        self._by_slot[edge.source_id, edge.relation][edge.id] = None
 
 
 def _depends_on_sources(edge: Edge, known: Iterable[Edge]) -> bool:

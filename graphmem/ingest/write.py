@@ -293,7 +293,8 @@ class Writer:
             source = mentioned(ending.source)
             target = None if ending.target is None else mentioned(ending.target)
             end = replace(end, teller=teller_about(source.id))
-            facts.append(_End(end, (source.id, ending.relation), target.id if target else None))
+            slot = (source.id, ending.relation)
+            facts.append(_End(end, slot, target.id if target else None, others=stated.others))
         for position, statement in enumerate(reading.statements):
             source, target = mentioned(statement.source), mentioned(statement.target)
             if source.id == target.id:
@@ -358,7 +359,7 @@ class Writer:
             if ending.fact_id is not None:
                 ids[ending.fact_id] = None
             elif not resolver.is_new(ending.slot[0]):
-                if self._ontology.is_single_valued(ending.slot[1]):
+                if ending.others or self._ontology.is_single_valued(ending.slot[1]):
                     slots[ending.slot] = None
                 keys.update(dict.fromkeys(ending.keys))
         for fact in (f for f in statements if isinstance(f, _Fact)):
@@ -459,11 +460,12 @@ class _End:
     target_id: str | None = None
     fact_id: str | None = None
     teller_about: TellerAbout = lambda _: None
+    others: bool = False
 
     @property
     def keys(self) -> list[EdgeKey]:
         """The keys of the fact under every edge type, if its target is named."""
-        if self.target_id is None:
+        if self.target_id is None or self.others:
             return []
         return _keys(*self.slot, self.target_id)
 
@@ -471,6 +473,9 @@ class _End:
         """End the fact; return whether it was known."""
         if self.fact_id is not None:
             return ledger.end_fact(self.fact_id, self.end, self.teller_about)
+        if self.others:
+            ledger.end_slot(self.slot, self.end, kept=self.target_id)
+            return True
         if self.target_id is None:
             return ledger.end_slot(self.slot, self.end)
         return ledger.end(self.keys, self.end)

@@ -79,6 +79,8 @@ class ExtractedEnding:
         "over": it stopped being true; "corrected": it never was.
     source_type
         Type of the source if it isn't among the entities.
+    others
+        The facts with other targets end, not the one with this target: "my manager is Ida now".
     """
 
     source: str = ""
@@ -88,6 +90,7 @@ class ExtractedEnding:
     valid_to: datetime | None = None
     why: Literal["over", "corrected"] = "over"
     source_type: str | None = None
+    others: bool = False
 
 
 @dataclass(frozen=True, slots=True)

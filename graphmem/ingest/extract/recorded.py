@@ -312,6 +312,7 @@ def _ending(item: object) -> ExtractedEnding:
         valid_to=edge.valid_to,
         why="corrected" if fields.get("why") == "corrected" else "over",
         source_type=edge.source_type,
+        others=fields.get("others") is True,
     )
 
 

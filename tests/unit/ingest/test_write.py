@@ -302,6 +302,21 @@ def test_an_ending_of_a_relation_with_several_values_is_dropped_and_counted(back
     assert dropped == {"ending of a relation with several values": 1}
 
 
+def test_the_facts_with_other_targets_end(backend: GraphBackend) -> None:
+    dana, erik = (ExtractedEdge("Eva", "has_manager", name) for name in ("Dana", "Erik"))
+    other = ExtractedEdge("Ida", "has_manager", "Dana")
+    only = ExtractedEnding("Eva", "has_manager", "Erik", others=True)
+    say(backend, Extraction(edges=(dana, other)))
+    assert say(backend, Extraction(edges=(erik,), endings=(only,)), at=SUMMER) == {}
+    again = SUMMER + timedelta(days=1)
+    assert say(backend, Extraction(edges=(erik,), endings=(only,)), at=again) == {}
+    assert {fact: span[:2] for fact, span in spans(backend).items()} == {
+        "Eva has manager Dana": (SPRING, SUMMER),
+        "Eva has manager Erik": (SUMMER, None),
+        "Ida has manager Dana": (SPRING, None),
+    }
+
+
 def test_an_ending_comes_before_the_facts_of_its_episode(backend: GraphBackend) -> None:
     say(backend, Extraction(edges=(ExtractedEdge("Eva", "works_at", "Globex"),)))
     new = ExtractedEdge("Eva", "works_at", "Initech")

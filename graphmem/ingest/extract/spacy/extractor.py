@@ -335,7 +335,8 @@ def _co_occurrence(one: End, other: End, said: str) -> ExtractedEdge:
 
 def _closed(edges: Iterable[ExtractedEdge], endings: Iterable[ExtractedEnding]) -> Iterator[ExtractedEdge]:
     """Yield facts, those as over that the same text ends: has_boss of "my boss Anna quit"."""
-    over = {(e.source, e.relation, e.target): e.valid_to for e in endings if e.target and e.why == "over"}
+    named = (e for e in endings if e.target and e.why == "over" and not e.others)
+    over = {(e.source, e.relation, e.target): e.valid_to for e in named}
     for edge in edges:
         key = (edge.source, edge.relation, edge.target)
         if key in over and edge.relation.startswith("has_") and not edge.ended:

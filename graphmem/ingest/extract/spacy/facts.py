@@ -182,6 +182,18 @@ def _ending_of(edge: ExtractedEdge) -> ExtractedEnding:
     )
 
 
+def _succeeded(clause: Clause, edge: ExtractedEdge) -> Iterator[ExtractedEnding]:
+    """Yield the end of the earlier ones for "my manager is Ida now", "Ida is my new landlord"."""
+    group = next((group for group in words.ONE_AT_A_TIME if edge.relation in group), ())
+    if edge.certainty != "stated" or edge.ended or clause.past or edge.confidence <= INDIRECT:
+        return
+    nouns = (*clause.subjects, *objects_of(clause.verb, "attr"))
+    new = any(c.lower_ == "new" for noun in nouns for c in noun.children)
+    if new or any(c.lower_ == "now" for c in clause.verb.children):
+        for relation in group:
+            yield ExtractedEnding(edge.source, relation, edge.target, source_type=edge.source_type, others=True)
+
+
 class Facts:
     """Extractor of the facts in the clauses of one episode.
 
@@ -227,6 +239,7 @@ class Facts:
                 if edge is not None and not statement.presumed:
                     yield edge
                     yield from self._denied(clause, edge)
+                    yield from _succeeded(clause, edge)
                 elif edge is not None and edge.certainty == "stated":
                     yield _ending_of(edge)
 

@@ -55,5 +55,6 @@ def listed(extractor: SpacyExtractor, text: str, *context: Episode) -> list[str]
     episode = Episode(scope=Scope(), text=text, speaker="Nora", occurred_at=MONDAY)
     [found] = extractor.extract([ExtractionRequest(episode, context, addressee="Walter")])
     assert isinstance(found, Extraction)
-    ends = [f"ends: {e.source} · {e.relation} · {e.target}" for e in found.endings if e.target is not None]
+    named = [e for e in found.endings if e.target is not None]
+    ends = [f"ends: {e.source} · {e.relation} · {'all others' if e.others else e.target}" for e in named]
     return [*map(as_listed, found.edges), *ends]
