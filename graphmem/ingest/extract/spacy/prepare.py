@@ -1,22 +1,19 @@
-"""Preparation of messages: for the parser, correction of its tags, and completion of short ones by the turns before."""
+"""Preparation of messages for the parser, and completion of short ones by the turns before."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from graphmem.ingest.extract.spacy import words
-from graphmem.ingest.extract.spacy.clauses import SUBJECTS, dated, governor, helpers
-from graphmem.ingest.extract.spacy.render import Dates
-from graphmem.ingest.extract.spacy.tokens import FIRM, mend_relatives, mend_verbs
+from graphmem.ingest.extract.spacy.tokens import FIRM
 from graphmem.protocols import ExtractedEdge, ExtractedEnding, ExtractionRequest
 from graphmem.text.date_patterns import MONTHS
 
 if TYPE_CHECKING:
-    from spacy.tokens import Doc, Token
+    pass
 
 _NO_PROSE = re.compile(
     r"```.*?(?:```|\Z)|`[^`\n]*`|\[[^\[\]\n:]{0,99}:[^\[\]\n]{0,999}+\]|"
@@ -240,132 +237,6 @@ def _without_opening(opening: re.Pattern[str], sentence: str) -> str:
     match = opening.match(sentence)
     last = max((match[0].rfind(mark) for mark in ",!.;"), default=-1) if match else -1
     return sentence[last + 1 :].lstrip()
-
-
-def mend_tags(doc: Doc, dates: Dates, reference: datetime) -> None:
-    """Correct the parse in place: relatives' names, subjects, past of "I quit in August", present of "I no longer use".
-
-    Parameters
-    ----------
-    doc
-        The parse.
-    dates
-        Dates by token, with a bare name resolved to the latest such date.
-    reference
-        Time of the message.
-    """
-    mend_relatives(doc)
-    mend_verbs(doc)
-    _mend_second_verbs(doc)
-    for token in doc:
-        if _is_name(token):
-            token.tag_, token.pos_, token.dep_ = "NNP", "PROPN", "pobj"
-        if token.tag_ == "NN" and token.ent_type_ in ("PERSON", "GPE", "ORG") and _is_capital(token):
-            token.tag_, token.pos_ = "NNP", "PROPN"
-        if _joins_present(token):
-            token.tag_, token.pos_ = "VBP", "VERB"
-        if not any(c.dep_ in SUBJECTS and c.i < token.i for c in token.children) or helpers(token):
-            continue
-        if token.tag_ == "VBP" and token.lower_ in words.SAME_PAST and _was(token, dates, reference):
-            token.tag_ = "VBD"
-        elif token.tag_ in ("VB", "IN") and any(c.lower_ == "longer" for c in token.children):
-            token.tag_, token.pos_ = "VBP", "VERB"
-
-
-def _mend_second_verbs(doc: Doc) -> None:
-    """Join in place a second verb to the first one, with a subject of its own that the parser took for an object.
-
-    "They are married and live in Rome", "I grew up in Oslo, studied in Ghent and live in Leeds", "Tom lives in Leeds
-    and Lena lives in York", "Sam uses Python and Ana uses Rust".
-    """
-    for verb in doc:
-        _mend_second_liking(verb)
-        first = verb.head
-        if verb.tag_ in ("VBP", "VBZ", "VBD") and verb.dep_ == "conj" and first.dep_ == "acomp" and first.i < verb.i:
-            verb.head = first = first.head
-        if _is_joined_past(verb):
-            verb.dep_, verb.tag_ = "conj", "VBD"
-        plain = verb.dep_ in ("conj", "advcl", "ccomp") and not any(c.dep_ == "mark" for c in verb.children)
-        if not plain or verb.tag_ not in ("VBZ", "VBP", "VBD") or first.pos_ not in ("VERB", "AUX") or first.i > verb.i:
-            continue
-        begin = verb.i
-        while doc[begin - 1].head == verb and doc[begin - 1].dep_ in ("aux", "advmod", "neg"):
-            begin -= 1
-        own = [c for c in verb.children if c.dep_ in SUBJECTS or c.dep_ == "csubj"]
-        noun = doc[begin - 1]
-        while noun.dep_ != "conj" and first.i < noun.head.i < begin:
-            noun = noun.head
-        before = doc[noun.left_edge.i - 1]
-        if noun.dep_ != "conj" or noun.pos_ not in ("NOUN", "PROPN") or before.lower_ not in ("and", "but"):
-            continue
-        if own:  # "Python and Ana uses" can't be the subject of one clause
-            several = own == [noun.head] and verb.dep_ == "ccomp" and verb.tag_ == first.tag_ == "VBZ"
-            if not several or first.lemma_ in words.REPORTING or own[0].left_edge.i != first.i + 1:
-                continue
-            own[0].head, own[0].dep_ = first, "dobj"
-        before.head, noun.head, noun.dep_, verb.dep_ = first, verb, "nsubj", "conj"
-
-
-def _mend_second_liking(verb: Token) -> None:
-    """Correct in place a second verb of taste that was read as an object: "I hate cilantro but love basil"."""
-    before, first = verb.head, governor(verb.head)
-    liked = [c for v in (verb, first) for c in v.children if c.dep_ == "dobj" and c.i > verb.i]
-    tastes = {verb.lower_, first.lower_} <= words.LIKING and first.i < before.i < verb.i
-    if verb.dep_ != "conj" or not tastes or not liked:
-        return
-    if any(c.dep_ in ("det", "poss") and c.i < before.i for c in liked[0].children):
-        return  # "I love the acceptance and love theme"
-    for child in [c for c in before.children if c.dep_ == "cc"]:
-        child.head = first
-    for child in [c for c in liked[0].children if c.i < verb.i and c != before]:
-        child.head = before
-    before.head, before.dep_, before.tag_, before.pos_ = first, "dobj", "NN", "NOUN"
-    verb.head, verb.tag_, verb.pos_ = first, "VBP", "VERB"
-    liked[0].head = verb
-
-
-def _is_joined_past(verb: Token) -> bool:
-    """Return whether a participle is the past of a second verb: "I grew up in A, studied in B and live in C"."""
-    participle = verb.dep_ == "advcl" and verb.tag_ == "VBN" and verb.head.tag_ == "VBD" and verb.head.i < verb.i
-    if not participle or verb.nbor(-1).text != "," or helpers(verb) or any(c.dep_ == "agent" for c in verb.children):
-        return False
-    return any(c.dep_ == "conj" and c.tag_ in ("VBD", "VBP", "VBZ") for c in verb.children)
-
-
-def _is_name(token: Token) -> bool:
-    """Return whether a word tagged as a verb is a name: "I moved to Pickering"."""
-    after_preposition = token.dep_ in ("pobj", "pcomp") and token.i == token.head.i + 1 and token.head.dep_ == "prep"
-    return after_preposition and token.tag_ == "VBG" and _is_capital(token)
-
-
-def _is_capital(token: Token) -> bool:
-    """Return whether a word is capitalized inside a sentence with words in lower case."""
-    return not token.is_sent_start and token.text.istitle() and any(t.is_lower for t in token.sent[1:])
-
-
-def _joins_present(token: Token) -> bool:
-    """Return whether a noun or infinitive is a coordinated verb in the present: "I live in Oslo and work at Acme"."""
-    first = token.head
-    if token.dep_ != "conj":
-        return False
-    if token.tag_ == "NN":
-        bare = not any(c.i < token.i for c in token.children)
-        return bare and first.tag_ in ("VBP", "VBD") and any(c.dep_ == "prep" for c in token.children)
-    has_been = first.tag_ == "VBG" and {c.lemma_ for c in helpers(first)} <= {"be", "have"}
-    if token.tag_ != "VB" or helpers(token) or not (has_been or (first.tag_ in ("VBP", "VBD") and not helpers(first))):
-        return False
-    governed = any(c.dep_ in ("xcomp", "ccomp", "advcl") and first.i < c.i < token.i for c in first.children)
-    return any(c.dep_ in SUBJECTS for c in first.children) and not governed  # not "I want to go and live there"
-
-
-def _was(verb: Token, dates: Dates, reference: datetime) -> bool:
-    """Return whether "cut" or "quit" is in the past: with a past date; "quit" also without a future one."""
-    if any(c.lower_ in words.HABITUAL for c in verb.subtree):
-        return False
-    named = [d for t in verb.sent if (d := dates.at.get(t.i)) is not None and dated(t) == verb]
-    if verb.lower_ == "quit":
-        return all(d.begin <= reference for d in named)
-    return any(d.until <= reference for d in named)
 
 
 # Answers and corrections --------------------------------------------------------------------------

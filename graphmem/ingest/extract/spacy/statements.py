@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from graphmem.ingest.extract.spacy import words
 from graphmem.ingest.extract.spacy.clauses import Clause, dated
 from graphmem.ingest.extract.spacy.names import End
-from graphmem.ingest.extract.spacy.prepare import mend_tags
+from graphmem.ingest.extract.spacy.parse_repairs import mend_tags
 from graphmem.ingest.extract.spacy.render import Dates
 from graphmem.text.dates import DateSpan, day_ago, find_dates
 
