@@ -46,6 +46,7 @@ def well_known(clause: Clause, subject: End, names: Names, period: Period) -> It
     if acts:
         yield from (replace(said, source=whom) for said in _management(clause, names))
     yield from _death(clause, subject, names)
+    yield from _moved_out(clause, subject, names)
     yield from _departure(clause, subject, names, period)
     yield from _cancellation(clause, names)
     yield from _choice(clause, names)
@@ -114,6 +115,14 @@ def _partner(clause: Clause, subject: End, names: Names, period: Period) -> Iter
             yield Statement("is_engaged_to", end, ended=True, explicit=True, presumed=True)
     if lemma == "date" and not clause.passive and is_state(clause) and not clause.stance:
         yield from (Statement("has_partner", e, explicit=True) for e in people or _other_half(clause, subject, names))
+
+
+def _moved_out(clause: Clause, subject: End, names: Names) -> Iterator[Statement]:
+    """Yield the end of the speaker's living with somebody for "Tom moved out"."""
+    out = any(c.lower_ == "out" and not any(c.children) for c in clause.verb.children)
+    if out and clause.past and clause.verb.lemma_ == "move" and names.speaker is not None and not subject.role:
+        for relation in ("lives_with", "has_roommate", "has_flatmate", "has_housemate"):
+            yield Statement(relation, subject, ended=True, source=names.speaker, presumed=True)
 
 
 def _death(clause: Clause, subject: End, names: Names) -> Iterator[Statement]:
@@ -283,8 +292,9 @@ def _choice(clause: Clause, names: Names) -> Iterator[Statement]:
     after = [(w, e) for head in (verb, *objects_of(verb, "dobj")) for w, n in prepositions(head) for e in names.end(n)]
     if lemma in words.SWITCHING and clause.past and not clause.passive:
         after += [("to", end) for t in objects_of(verb, "xcomp") if is_bare(t) for end in names.word(t)]
+        tools = lemma == "switch" or any(w == "to" and e.kind not in ("person", "location") for w, e in after)
         for word, end in after:
-            if word in ("from", "to") and end.label in ("PERSON", "GPE") and lemma == "switch":
+            if word in ("from", "to") and end.label in ("PERSON", "GPE") and tools:
                 tool = End(end.name, "technology", named=True, certainty=min(end.certainty, _GUESSED_TOOL))
                 yield Statement(
                     "uses", tool, ended=word == "from", explicit=True
@@ -326,11 +336,12 @@ def given_up(clause: Clause, names: Names) -> Iterator[Statement]:
     if not clause.past or clause.passive or clause.stance or clause.negated:
         return
     lemma = clause.verb.lemma_.lower()
-    particle = next((f"_{c.lower_}" for c in clause.verb.children if c.dep_ == "prt"), "")
+    particle = next((f"_{c.lower_}" for c in clause.verb.children if c.dep_ == "prt" or c.lower_ == "away"), "")
+    pets = tuple(f"has_{pet}" for pet in sorted(words.PETS)) if f"{lemma}{particle}" in ("give_away", "rehome") else ()
     for token in objects_of(clause.verb, "dobj"):
         group = "_group" if token.lower_ in words.GROUPS else ""
         definite = token.pos_ == "PROPN" or any(c.lower_ in words.DEFINITE for c in token.children)
-        for relation in words.ENDS.get(f"{lemma}{particle}{group}", ()):
+        for relation in (*words.ENDS.get(f"{lemma}{particle}{group}", ()), *pets):
             if definite or lemma in words.ENDING_ANY:
                 yield from (Statement(relation, e, ended=True, presumed=True) for e in names.ends(token) if not e.role)
 

@@ -29,6 +29,7 @@ def statements(clause: Clause, subject: End, names: Names, period: Period) -> It
         return
     if clause.negated:
         yield from canceled_moves(clause, names)
+        yield from _denied_traits(clause, names)
         if lemma in words.NEGATABLE and not clause.past and not clause.stance:
             yield from _objects(clause, names)
         return
@@ -49,6 +50,18 @@ def statements(clause: Clause, subject: End, names: Names, period: Period) -> It
     covered = any(s.relation.count("_") > verb_form(clause).count("_") + 1 for s in to)  # as in "took_trip_to"
     yield from (s for s in _objects(clause, names) if s.target.name not in done and (s.target.named or not covered))
     yield from to
+
+
+def _denied_traits(clause: Clause, names: Names) -> Iterator[Statement]:
+    """Yield the end of "is allergic to nuts" for "I'm not allergic to nuts"."""
+    if clause.verb.lemma_ != "be" or clause.past or clause.stance:
+        return
+    for token in objects_of(clause.verb, "acomp"):
+        for word, noun in prepositions(token):
+            relation = f"{token.lower_}_{word}"
+            if relation in words.ADJECTIVE_RELATIONS:
+                for end in names.ends(noun):
+                    yield Statement(f"is_{relation}", end, ended=True, explicit=True, presumed=True)
 
 
 def _remains(clause: Clause) -> bool:
