@@ -1,4 +1,4 @@
-"""People with the same first name, told apart by whose relatives or acquaintances they are.
+"""People with the same first name, told apart by whose relatives or acquaintances they are, and who a first name means.
 
 For extractors that don't read what is known; a language model that does names such people itself.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from graphmem.ingest.extract.spacy.words import KIN, KIN_PREFIXES, PLAIN_KIN, has
@@ -54,6 +54,7 @@ def tell_apart(
 
     After "my brother Alex", the Alex of "my colleague Alex" is "Alex (Maya's colleague)". A first name alone then is
     who was named last in the session; if nobody was, what is said of it is dropped and counted as "ambiguous name".
+    After "Dana Smith", Dana is her in the same session, unless it names another one or a Dana is known.
 
     Parameters
     ----------
@@ -69,20 +70,25 @@ def tell_apart(
         return list(results)
     people = _People(backend, scope, {name for some in names for name in some})
     return [
-        people.renamed(episode, result, some) if some and isinstance(result, Extraction) else result
+        people.renamed(episode, result, some) if isinstance(result, Extraction) else result
         for episode, result, some in zip(episodes, results, names, strict=True)
     ]
 
 
 def _first_names(episode: Episode, found: Extraction) -> tuple[str, ...]:
     """Return the names of persons of one word, except that of the speaker."""
+    speaker = canonical(episode.speaker or "")
+    return tuple(name for name in _persons(found) if name.isalpha() and canonical(name) != speaker)
+
+
+def _persons(found: Extraction) -> tuple[str, ...]:
+    """Return the names of persons."""
     try:
         persons = [entity.name for entity in found.entities if entity.entity_type == "person"]
         for edge in found.edges:
             persons += [edge.source] if edge.source_type == "person" else []
             persons += [edge.target] if edge.target_type == "person" else []
-        speaker = canonical(episode.speaker or "")
-        return tuple(dict.fromkeys(name for name in persons if name.isalpha() and canonical(name) != speaker))
+        return tuple(dict.fromkeys(str(name) for name in persons))
     except (AttributeError, TypeError):
         return ()  # an invalid result of a plugin, which is reported when it is interpreted
 
@@ -97,11 +103,17 @@ class _People:
         hits = backend.search_entities([scope], words=keys, phrases=keys, limit=_MOST * len(keys))
         self._ids: dict[str, str] = {}
         self._known: defaultdict[str, dict[str, set[_Tie]]] = defaultdict(dict)
+        self._full: defaultdict[str, dict[str, str]] = defaultdict(dict)  # first name → id → full name
+        self._told: defaultdict[tuple[str | None, str], set[str]] = defaultdict(set)
         for hit in hits:
             first = hit.alias or hit.entity.canonical_name.partition(" (")[0]
-            if hit.entity.entity_type == "person" and first in keys:
+            if hit.entity.entity_type != "person":
+                continue
+            if first in keys:
                 self._known[first][hit.entity.name] = set()
                 self._ids[hit.entity.id] = hit.entity.name
+            elif (first := _first_of(hit.entity.name)) in keys:
+                self._full[first][hit.entity.id] = hit.entity.name
         self._add_ties()
 
     def _add_ties(self) -> None:
@@ -122,8 +134,14 @@ class _People:
             (canonical(name), _KIND_OF.get(noun.lower(), "acquaintance")): noun.lower()
             for noun, name in _INTRODUCED.findall(episode.text)
         }
+        for full in _persons(found):
+            if first := _first_of(full):
+                self._told[episode.session_id, first].add(full)
         for name in names:
             key = canonical(name)
+            if (full := self._full_name(episode, key)) is not None:
+                found = _with_person(found, name, full)
+                continue
             meant: dict[str, None] = {}
             edges: list[ExtractedEdge] = []
             for edge in found.edges:
@@ -160,15 +178,35 @@ class _People:
             return None
         if (named := self._named.get((episode.session_id, key))) is not None:
             return named
+        ids = [i for i, person in self._ids.items() if person in people]
+        last = next((some for some in self._named_before(episode, ids) if some), set[str]())
+        return self._ids[next(iter(last))] if len(last) == 1 else None
+
+    def _named_before(self, episode: Episode, ids: Sequence[str]) -> Iterator[set[str]]:
+        """Yield which of these entities each earlier turn of the session names, newest first."""
         query = EpisodeQuery(session_id=episode.session_id, before=episode.id)
         turns = self._backend.find_episodes([self._scope], query, limit=_TURNS, newest_first=True)
-        ids = [i for i, person in self._ids.items() if person in people]
         mentions = self._backend.find_mentions([self._scope], entity_ids=ids, episode_ids=[turn.id for turn in turns])
         named_in: defaultdict[str, set[str]] = defaultdict(set)
         for mention in mentions:
-            named_in[mention.episode_id].add(self._ids[mention.entity_id])
-        last = next((named_in[turn.id] for turn in turns if turn.id in named_in), set[str]())
-        return next(iter(last)) if len(last) == 1 else None
+            named_in[mention.episode_id].add(mention.entity_id)
+        yield from (named_in[turn.id] for turn in turns)
+
+    def _full_name(self, episode: Episode, key: str) -> str | None:
+        """Return the full name of the only person with this first name in the session; None if there are several."""
+        if self._known[key] or episode.session_id is None:
+            return None
+        told = self._told[episode.session_id, key]
+        if (known := self._full[key]) and len(told) < 2:
+            ids = {i for some in self._named_before(episode, list(known)) for i in some}
+            told |= {known[i] for i in ids}
+        return next(iter(told)) if len(told) == 1 else None
+
+
+def _first_of(full: str) -> str:
+    """Return the first word of a name of several capitalized words in canonical form, "" of any other name."""
+    words = full.split()
+    return canonical(words[0]) if len(words) > 1 and all(word.istitle() for word in words) else ""
 
 
 def _is_tie_to(name: str, edge: ExtractedEdge) -> bool:

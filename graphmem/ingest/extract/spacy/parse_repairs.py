@@ -47,7 +47,7 @@ def mend_tags(doc: Doc, dates: Dates, reference: datetime) -> None:
 
 
 def _mend_relatives(doc: Doc) -> None:
-    """Join in place the names of relatives to their nouns, where the parser makes both subjects of the verb."""
+    """Join in place the names of relatives and pets to their nouns, and to the verb the name in "my cat is Milo"."""
     for noun, name in relatives_names(doc):
         while name.dep_ == "compound" and name.head.i == name.i + 1 and name.head.pos_ == "PROPN":
             name = name.head

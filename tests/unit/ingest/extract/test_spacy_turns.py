@@ -557,6 +557,26 @@ def test_a_first_name_alone_is_who_was_named_last_in_the_session() -> None:
     assert facts["Alex lives_in Ghent"] == ("2026-03-01", None)
 
 
+BOSS = ("2026-03-01", "My boss is Anna Holm.")
+TO_OSLO = ("2026-03-09", "Anna moved to Oslo.")
+
+
+@pytest.mark.parametrize(
+    ("turns", "session", "who"),
+    [
+        ((BOSS, TO_OSLO), "s", "Anna Holm"),
+        ((BOSS, TO_OSLO), None, "Anna"),
+        ((BOSS, ("2026-03-02", "My landlady is Anna Lee."), TO_OSLO), "s", "Anna"),
+        ((("2026-02-01", "My sister Anna lives in Rome."), BOSS, TO_OSLO), "s", "Anna"),
+    ],
+)
+def test_a_first_name_is_the_only_person_whom_the_session_named_in_full(
+    turns: tuple[tuple[str, str], ...], session: str | None, who: str
+) -> None:
+    facts = told(*turns, session=session)
+    assert [name for name in facts if "Oslo" in name] == [f"{who} lives_in Oslo"]
+
+
 @pytest.mark.parametrize(
     "turns",
     [
