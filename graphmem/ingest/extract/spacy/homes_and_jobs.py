@@ -224,6 +224,7 @@ def _beginning(clause: Clause, subject: End, names: Names, period: Period) -> It
     if found:
         return
     role = any(w == "as" for w, _ in prepositions(verb))
+    dated = period.begin is not None and any(t.lower_ == "i" for t in clause.subjects)
     sure = 1.0 if role else LIKELY
     if lemma == "join" and not any(w in ("for", "on") and not n.ent_type_ for w, n in prepositions(verb)):
         for token in objects_of(verb, "dobj"):
@@ -237,8 +238,8 @@ def _beginning(clause: Clause, subject: End, names: Names, period: Period) -> It
         for word, noun in prepositions(verb):
             if word in ("at", "with") and (noun.lower_ not in words.GROUPS | words.WORKPLACES or _has_name(noun)):
                 for end in _workplaces(noun, names, "at" if word == "at" else "join"):
-                    if not role and end.label in ("GPE", "LOC", "FAC"):
-                        continue  # "we started at Paris"
+                    if not (role or dated) and end.label in ("GPE", "LOC", "FAC"):
+                        continue  # "we started at Paris", not "I started at Globex on Monday"
                     yield Statement("works_at", end, explicit=True, certainty=sure)
 
 

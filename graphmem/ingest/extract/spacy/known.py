@@ -49,7 +49,7 @@ def well_known(clause: Clause, subject: End, names: Names, period: Period) -> It
     yield from _moved_out(clause, subject, names)
     yield from _departure(clause, subject, names, period)
     yield from _cancellation(clause, names)
-    yield from _choice(clause, names)
+    yield from _choice(clause, subject, names)
     yield from _budget(clause, subject, names)
     if clause.verb.lemma_ in words.CREATING and clause.past and not clause.passive:
         for token in objects_of(clause.verb, "dobj"):
@@ -285,14 +285,15 @@ def _tools(ends: list[End]) -> list[End]:
     return [e for e in ends if e.named and e.kind not in ("person", "location") and not e.role]
 
 
-def _choice(clause: Clause, names: Names) -> Iterator[Statement]:
+def _choice(clause: Clause, subject: End, names: Names) -> Iterator[Statement]:
     """Yield uses and preferences: "switched from vim to neovim", "dropped A for B", "prefers A to B"."""
     verb, lemma = clause.verb, clause.verb.lemma_.lower()
     objects = [e for t in objects_of(verb, "dobj") for e in names.ends(t)]
     after = [(w, e) for head in (verb, *objects_of(verb, "dobj")) for w, n in prepositions(head) for e in names.end(n)]
     if lemma in words.SWITCHING and clause.past and not clause.passive:
         after += [("to", end) for t in objects_of(verb, "xcomp") if is_bare(t) for end in names.word(t)]
-        tools = lemma == "switch" or any(w == "to" and e.kind not in ("person", "location") for w, e in after)
+        tools = lemma == "switch" or subject.kind != "person"  # not "my parents migrated from Italy"
+        tools = tools or any(w == "to" and e.kind not in ("person", "location") for w, e in after)
         for word, end in after:
             if word in ("from", "to") and end.label in ("PERSON", "GPE") and tools:
                 tool = End(end.name, "technology", named=True, certainty=min(end.certainty, _GUESSED_TOOL))
