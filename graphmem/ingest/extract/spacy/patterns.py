@@ -86,7 +86,8 @@ def _objects(clause: Clause, names: Names) -> Iterator[Statement]:
                 yield Statement(
                     "has" if _has_got(clause) else f"was_{relation}" if clause.passive else relation, target
                 )
-    if lemma in words.LIKING or lemma in ("go", "try", "practice", "practise", "start", "stop", "quit"):
+    acts = lemma in ("go", "try", "practice", "practise", "start", "stop", "quit") and not objects_of(verb, "dobj")
+    if lemma in words.LIKING or acts:  # not "quit my job, freelancing now"
         for token in objects_of(verb, "xcomp", "advcl"):
             if (token.tag_ == "VBG" or token.text.endswith("ing")) and (lemma != "go" or token.i == verb.i + 1):
                 yield from (Statement(relation, target) for target in _activity(token, names))
