@@ -105,6 +105,7 @@ class _People:
         self._known: defaultdict[str, dict[str, set[_Tie]]] = defaultdict(dict)
         self._full: defaultdict[str, dict[str, str]] = defaultdict(dict)  # first name → id → full name
         self._told: defaultdict[tuple[str | None, str], set[str]] = defaultdict(set)
+        self._read: set[tuple[str | None, str]] = set()
         for hit in hits:
             first = hit.alias or hit.entity.canonical_name.partition(" (")[0]
             if hit.entity.entity_type != "person":
@@ -130,13 +131,15 @@ class _People:
 
     def renamed(self, episode: Episode, found: Extraction, names: Iterable[str]) -> Extraction:
         """Return an extraction with the names of those who are meant, without what could be about several people."""
+        for full in _persons(found):
+            if first := _first_of(full):
+                self._told[episode.session_id, first].add(full)
+        if not names:
+            return found
         introduced = {
             (canonical(name), _KIND_OF.get(noun.lower(), "acquaintance")): noun.lower()
             for noun, name in _INTRODUCED.findall(episode.text)
         }
-        for full in _persons(found):
-            if first := _first_of(full):
-                self._told[episode.session_id, first].add(full)
         for name in names:
             key = canonical(name)
             if (full := self._full_name(episode, key)) is not None:
@@ -197,9 +200,9 @@ class _People:
         if self._known[key] or episode.session_id is None:
             return None
         told = self._told[episode.session_id, key]
-        if (known := self._full[key]) and len(told) < 2:
-            ids = {i for some in self._named_before(episode, list(known)) for i in some}
-            told |= {known[i] for i in ids}
+        if (known := self._full[key]) and (episode.session_id, key) not in self._read:
+            self._read.add((episode.session_id, key))  # the episodes of this call add to it themselves
+            told |= {known[i] for some in self._named_before(episode, list(known)) for i in some}
         return next(iter(told)) if len(told) == 1 else None
 
 

@@ -59,7 +59,7 @@ def homes(clause: Clause, names: Names, period: Period) -> Iterator[Statement]:
 
 
 def canceled_moves(clause: Clause, names: Names) -> Iterator[Statement]:
-    """Yield the end of a planned home or trip for "we're not moving to Oslo after all", "not flying to Rome"."""
+    """Yield the end of a planned home or trip: "we're not moving to Oslo after all", "I decided not to fly to Rome"."""
     lemma = clause.verb.lemma_.lower()
     if not clause.negated or (clause.past and clause.chain[0].lemma_ != "decide"):
         return

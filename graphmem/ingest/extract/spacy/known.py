@@ -132,7 +132,7 @@ def _death(clause: Clause, subject: End, names: Names) -> Iterator[Statement]:
         return
     yield Statement("has_status", End("deceased", "concept", named=False), explicit=True)
     if names.speaker is not None:
-        ended = (*(f"has_{pet}" for pet in sorted(words.PETS)), "married_to", "has_partner")
+        ended = (*words.PET_RELATIONS, "married_to", "has_partner")
         yield from (
             Statement(r, subject, ended=True, explicit=True, source=names.speaker, presumed=True) for r in ended
         )
@@ -338,7 +338,7 @@ def given_up(clause: Clause, names: Names) -> Iterator[Statement]:
         return
     lemma = clause.verb.lemma_.lower()
     particle = next((f"_{c.lower_}" for c in clause.verb.children if c.dep_ == "prt" or c.lower_ == "away"), "")
-    pets = tuple(f"has_{pet}" for pet in sorted(words.PETS)) if f"{lemma}{particle}" in ("give_away", "rehome") else ()
+    pets = words.PET_RELATIONS if f"{lemma}{particle}" in ("give_away", "rehome") else ()
     for token in objects_of(clause.verb, "dobj"):
         group = "_group" if token.lower_ in words.GROUPS else ""
         definite = token.pos_ == "PROPN" or any(c.lower_ in words.DEFINITE for c in token.children)

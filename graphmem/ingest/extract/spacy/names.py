@@ -230,9 +230,9 @@ class Names:
             span = span[1:]  # "Luckily Jana" at the beginning of a sentence
         owns = span[-1].tag_ == "POS" and span[-1].head.dep_ == "poss"  # without an owned noun "Luigi's" is a name
         text = _AFTER_NAME.sub("", (span[:-1] if owns and len(span) > 1 else span).text.strip())
-        before = span[0].nbor(-1) if span.start > 0 and span.label_ == "PRODUCT" else span[0]
-        if before.dep_ == "compound" and before.pos_ == "PROPN" and before.head in span and before not in span:
-            text = f"{before.text} {text}"  # "a Tesla Model 3"
+        maker = self.doc[span.start - 1] if span.start > 0 and span.label_ == "PRODUCT" else None
+        if maker is not None and maker.dep_ == "compound" and maker.pos_ == "PROPN" and maker.head in span:
+            text = f"{maker.text} {text}"  # "a Tesla Model 3"
         after = self.doc[span.end : span.end + 1]
         at = span.label_ != "PERSON" and span.root.dep_ == "pobj" and span.root.head.lower_ == "at"
         if at and after.text == "'s" and after[0].head == span.root:
@@ -355,8 +355,7 @@ class Names:
                 continue
             if end is None and words.KIN.get(other.lower_) == gender and not introduced(other):
                 return None  # "Mum sold the house"
-            span = self._entity_at.get(other.i)
-            if end is None and span is not None and span.label_ == "PERSON":
+            if end is None and (span := self._entity_at.get(other.i)) is not None and span.label_ == "PERSON":
                 end = self._of_entity(span)
             if end is not None and end.kind == "person" and not end.role and end.name not in others:
                 found[end.name] = End(end.name, "person", named=True, certainty=0.4)

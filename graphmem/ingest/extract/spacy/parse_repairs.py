@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING
 from graphmem.ingest.extract.spacy import words
 from graphmem.ingest.extract.spacy.clauses import SUBJECTS, dated, governor, helpers
 from graphmem.ingest.extract.spacy.render import Dates
-from graphmem.ingest.extract.spacy.tokens import relatives_names
+from graphmem.ingest.extract.spacy.tokens import LONGEST_PHRASE, relatives_names
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Token
-
-_LONGEST = 6
 
 
 def mend_tags(doc: Doc, dates: Dates, reference: datetime) -> None:
@@ -65,12 +63,8 @@ def _mend_relatives(doc: Doc) -> None:
         if name.head == noun and name.dep_ == "appos" and name.tag_ == "NN":
             name.tag_, name.pos_ = "NNP", "PROPN"
     for token in doc:
-        subjects = [c for c in token.head.children if c.dep_ == "nsubj"] if token.dep_ == "acomp" else []
-        if (
-            token.tag_ == "NNP"
-            and token.ent_type_ not in ("NORP", "LANGUAGE")
-            and any(c.lower_ in words.RELATIONAL for c in subjects)
-        ):
+        is_name = token.dep_ == "acomp" and token.tag_ == "NNP" and token.ent_type_ not in ("NORP", "LANGUAGE")
+        if is_name and any(c.dep_ == "nsubj" and c.lower_ in words.RELATIONAL for c in token.head.children):
             token.dep_ = "attr"  # "my cat is Milo"
 
 
@@ -191,7 +185,7 @@ def _was(verb: Token, dates: Dates, reference: datetime) -> bool:
 
 def _misread_verb(noun: Token) -> Token | None:
     """Return the verb after a relative and its name that the parser reads as a noun."""
-    for verb in noun.doc[noun.i + 1 : noun.i + _LONGEST]:
+    for verb in noun.doc[noun.i + 1 : noun.i + LONGEST_PHRASE]:
         if verb.tag_ in ("VBZ", "VBD"):
             misread = (noun.dep_ == "compound" and noun.head == verb) or (verb.dep_ == "appos" and verb.head == noun)
             return verb if misread and "ROOT" in (noun.dep_, verb.dep_) else None

@@ -5,15 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from graphmem.ingest.extract.spacy import words
 from graphmem.ingest.extract.spacy.tokens import FIRM
 from graphmem.protocols import ExtractedEdge, ExtractedEnding, ExtractionRequest
 from graphmem.text.date_patterns import MONTHS
-
-if TYPE_CHECKING:
-    pass
 
 _NO_PROSE = re.compile(
     r"```.*?(?:```|\Z)|`[^`\n]*`|\[[^\[\]\n:]{0,99}:[^\[\]\n]{0,999}+\]|"

@@ -28,7 +28,8 @@ FIRM = re.compile(
 """Names of two parts that are one firm: "Dwyer & Sons", "at Marks & Spencer"."""
 
 _KNOWN_FIRM = "google"  # which the models always read as the name of an organization
-_LONGEST = 6
+LONGEST_PHRASE = 6
+"""Words between a relative and its owner, its name or its verb, at most."""
 
 
 def parsed(pipeline: Language, text: str) -> Doc:
@@ -69,7 +70,7 @@ def is_name_of(word: Token, noun: Token) -> bool:
     a_name = word.is_alpha and len(word) > 1 and word.text[:2].istitle() and word.lower_ not in words.CALENDAR
     if not a_name or noun.lower_ == "family":
         return False
-    for owner in reversed(noun.doc[max(0, noun.i - _LONGEST) : noun.i]):
+    for owner in reversed(noun.doc[max(0, noun.i - LONGEST_PHRASE) : noun.i]):
         if owner.lower_ in words.POSSESSIVES or owner.text == "'s":
             first = owner.i - (owner.text == "'s")
             before = noun.doc[first - 1] if first > 0 else None

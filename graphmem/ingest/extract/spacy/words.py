@@ -58,6 +58,7 @@ BEFORE_RELATIVES = _words("before_relatives")
 CALENDAR = _words("calendar")
 MONTHS = _words("months")
 PETS = _words("pets")
+PET_RELATIONS: tuple[str, ...] = tuple(f"has_{pet}" for pet in sorted(PETS))
 RELATIONAL = frozenset(KIN) | PETS
 PARTNERS = _words("partners")
 SPOUSES = _words("spouses")
