@@ -101,7 +101,7 @@ def dates_of(doc: Doc, reference: datetime, *, message: bool) -> Dates:
         tokens = _tokens(doc, span)
         if not tokens or any(t.lower_ in ("every", "each") for t in doc[max(0, tokens.start - 2) : tokens.start]):
             continue  # "every Sunday", "each second Friday": not a single day
-        chosen = ahead.get((span.start, span.end), span) if _is_ahead(tokens.root) else span
+        chosen = ahead.get((span.start, span.end), span) if _is_ahead(tokens[0]) else span
         at.update({t.i: chosen for t in tokens})
     return Dates(at)
 
