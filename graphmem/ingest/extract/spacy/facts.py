@@ -119,7 +119,8 @@ def _is_telling(clause: Clause, said: Statement, period: Period) -> bool:
         own = any(t.lower_ == "i" for t in clause.subjects)
         if own and clause.stance == "plans_to":
             return period.begin is not None
-        return (own or _has_lasting(clause)) and not clause.stance and not noun.endswith("s")
+        several = noun.endswith("s") and noun not in words.ILLNESSES
+        return (own or _has_lasting(clause)) and not clause.stance and not several
     if lemma in words.HABITS:
         habit = clause.verb.tag_ in ("VBP", "VBZ") or _is_abstinence(clause)
         return habit or clause.ongoing or bool(clause.stance) or clause.ended or clause.began
@@ -133,7 +134,10 @@ def _is_definite(noun: Token) -> bool:
 def _has_lasting(clause: Clause) -> bool:
     """Return whether somebody has what isn't counted, at no given time: "my son has asthma"."""
     nouns = objects_of(clause.verb, "dobj")
-    bare = all(t.tag_ == "NN" and not any(c.dep_ in ("det", "poss") for c in t.children) for t in nouns)
+    bare = all(
+        (t.tag_ == "NN" or t.lower_ in words.ILLNESSES) and not any(c.dep_ in ("det", "poss") for c in t.children)
+        for t in nouns
+    )
     bare = bare and not any(t.lower_ in words.GENERIC for t in nouns)
     limits = any(c.dep_ in ("prep", "advmod", "npadvmod") for c in clause.verb.children)
     return bare and clause.verb.tag_ == "VBZ" and not limits
@@ -185,11 +189,12 @@ def _ending_of(edge: ExtractedEdge) -> ExtractedEnding:
 def _succeeded(clause: Clause, edge: ExtractedEdge) -> Iterator[ExtractedEnding]:
     """Yield the end of the earlier ones for "my manager is Ida now", "Ida is my new landlord"."""
     group = next((group for group in words.ONE_AT_A_TIME if edge.relation in group), ())
-    if edge.certainty != "stated" or edge.ended or clause.past or edge.confidence <= INDIRECT:
+    if edge.certainty != "stated" or edge.ended or edge.confidence <= INDIRECT:
         return
     nouns = (*clause.subjects, *objects_of(clause.verb, "attr"))
     new = any(c.lower_ == "new" for noun in nouns for c in noun.children)
-    if new or any(c.lower_ == "now" for c in clause.verb.children):
+    new = not clause.past and (new or any(c.lower_ == "now" for c in clause.verb.children))
+    if new or edge.relation == "has_launch_date":
         for relation in group:
             yield ExtractedEnding(edge.source, relation, edge.target, source_type=edge.source_type, others=True)
 

@@ -383,8 +383,9 @@ def owned_jobs(clause: Clause, names: Names, period: Period) -> Iterator[Stateme
         over = bool(said & _PAST_JOB)
         if said & {"dream", "next", "first"} or (clause.past and not over and not said & {"new", "current"}):
             continue
-        for word, place in (*prepositions(noun), *(prepositions(clause.verb) if noun.dep_ == "dobj" else ())):
-            if word in ("at", "with"):
+        is_at = noun.dep_ == "nsubj" and clause.verb.lemma_ == "be"  # "my new job is at Acme"
+        for word, place in (*prepositions(noun), *(prepositions(clause.verb) if noun.dep_ == "dobj" or is_at else ())):
+            if word == "at" or (word == "with" and not is_at):
                 for end in _workplaces(place, names, "at"):
                     fact = f"{owner.name} {'had' if over else 'has'} a job at {end.name}."
                     yield Statement("works_at", end, over, explicit=True, source=owner, fact=fact, timeless=clause.past)

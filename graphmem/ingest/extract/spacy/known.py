@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from graphmem.ingest.extract.spacy import words
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _GUESSED_OWNER = 0.4
 _GUESSED_TOOL = 0.6
 _SAME = frozenset("new current final".split())  # not "the first deadline"
+_DUE = {"deadline": "deadline", "launch": "launch date"}
 
 
 def well_known(clause: Clause, subject: End, names: Names, period: Period) -> Iterator[Statement]:
@@ -32,7 +33,7 @@ def well_known(clause: Clause, subject: End, names: Names, period: Period) -> It
         for said in (*jobs(clause, subject, names, period), *homes(clause, names, period)):
             yield replace(said, source=whom)
         yield from _partner(clause, subject, names, period)
-    yield from _deadline(clause, names, period)
+    yield from _due_dates(clause, subject, names, period)
     if clause.stance:
         return
     if subject.kind == "person":
@@ -47,9 +48,11 @@ def well_known(clause: Clause, subject: End, names: Names, period: Period) -> It
         yield from (replace(said, source=whom) for said in _management(clause, names))
     yield from _death(clause, subject, names)
     yield from _moved_out(clause, subject, names)
+    yield from _moved_in(clause, names)
     yield from _departure(clause, subject, names, period)
     yield from _cancellation(clause, names)
     yield from _choice(clause, subject, names)
+    yield from _taken_up(clause, names)
     yield from _budget(clause, subject, names)
     if clause.verb.lemma_ in words.CREATING and clause.past and not clause.passive:
         for token in objects_of(clause.verb, "dobj"):
@@ -123,6 +126,15 @@ def _moved_out(clause: Clause, subject: End, names: Names) -> Iterator[Statement
     if out and clause.past and clause.verb.lemma_ == "move" and names.speaker is not None and not subject.role:
         for relation in ("lives_with", "has_roommate", "has_flatmate", "has_housemate"):
             yield Statement(relation, subject, ended=True, source=names.speaker, presumed=True)
+
+
+def _moved_in(clause: Clause, names: Names) -> Iterator[Statement]:
+    """Yield lives_with for "moved in with Sam"."""
+    verb = clause.verb
+    joined = verb.lemma_ == "move" and any(c.lower_ == "in" and not any(c.children) for c in verb.children)
+    if joined and (clause.past or verb.tag_ == "VBG") and not clause.stance:
+        for word, noun in prepositions(verb):
+            yield from (Statement("lives_with", e, explicit=True) for e in names.ends(noun) if word == "with")
 
 
 def _death(clause: Clause, subject: End, names: Names) -> Iterator[Statement]:
@@ -327,6 +339,15 @@ def _dropped(clause: Clause, objects: list[End], after: list[tuple[str, End]]) -
         yield from (Statement("uses", e, ended=True, explicit=True) for e in _tools([e for w, e in after if w == "on"]))
 
 
+def _taken_up(clause: Clause, names: Names) -> Iterator[Statement]:
+    """Yield "does pottery" for "took up pottery"."""
+    up = any(c.lower_ == "up" and c.dep_ == "prt" for c in clause.verb.children)
+    if clause.verb.lemma_ == "take" and up and clause.past and not clause.passive:
+        for noun in objects_of(clause.verb, "dobj"):
+            if not any(c.dep_ in ("det", "poss") for c in noun.children) and noun.lower_ not in words.VAGUE:
+                yield from (Statement("does", e, explicit=True) for e in names.ends(noun) if not e.role)
+
+
 def given_up(clause: Clause, names: Names) -> Iterator[Statement]:
     """Yield endings such as "gave up tennis", "sold the Tesla", "left the chess club", "no longer like jazz"."""
     if clause.ended and clause.verb.lemma_ in words.POSITIVE:
@@ -402,32 +423,41 @@ def _budget_owner(noun: Token, names: Names) -> End | None:
     return replace(next(iter(projects.values())), certainty=_GUESSED_OWNER) if len(projects) == 1 else None
 
 
-def _deadline(clause: Clause, names: Names, period: Period) -> Iterator[Statement]:
-    """Yield has_deadline for "Apollo's deadline is 30 April"; it holds from when it is told to the end of that day."""
-    begin, close = period.begin, period.close
-    shifts = clause.verb.lemma_ in words.SHIFTING and not clause.stance
-    if not (shifts or (clause.verb.lemma_ == "be" and not clause.past)) or begin is None or close is None:
+def _due_dates(clause: Clause, subject: End, names: Names, period: Period) -> Iterator[Statement]:
+    """Yield has_deadline for "Apollo's deadline is 30 April", has_launch_date for "Apollo launches on 30 April"."""
+    begin, close, lemma = period.begin, period.close, clause.verb.lemma_
+    if begin is None or close is None or close - begin > timedelta(days=1):
         return
-    if close - begin > timedelta(days=1) or not (period.ahead or period.days_so_far == 0):
+    if not (period.ahead or period.days_so_far == 0):
+        return
+    live = lemma == "go" and any(c.lower_ == "live" for c in clause.verb.children)
+    objects = objects_of(clause.verb, "dobj")
+    if (live or lemma in ("launch", "ship")) and not clause.past and not objects and subject.named and not subject.role:
+        yield _due(subject, "launch date", begin)
+    shifts = lemma in words.SHIFTING and not clause.stance
+    if not (shifts or (lemma == "be" and not clause.past)):
         return
     several = any(t.conjuncts for t in objects_of(clause.verb, "attr"))
-    active = shifts and not clause.passive
-    subjects = objects_of(clause.verb, "dobj") if active else clause.subjects
-    for noun in (t for t in subjects if t.lower_ == "deadline" and len(subjects) == 1 and not several):
+    subjects = objects if shifts and not clause.passive else clause.subjects
+    for noun in (t for t in subjects if t.lower_ in _DUE and len(subjects) == 1 and not several):
         limits = (c for c in noun.children if c.dep_ == "amod" or (c.dep_ == "compound" and c.pos_ != "PROPN"))
         owner = names.owner(noun) or _owner_inside(noun, names)
         if owner is not None and owner.named and not owner.role and all(c.lower_ in _SAME for c in limits):
-            thing = replace(owner, kind="concept") if owner.kind == "person" else owner
-            day = written(begin, "day").removeprefix("on ")
-            yield Statement(
-                "has_deadline",
-                End(day, "concept", named=False),
-                explicit=True,
-                source=thing,
-                fact=f"{owner.name}'s deadline is {day}.",
-                timeless=True,
-                until=begin.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1),
-            )
+            yield _due(owner, _DUE[noun.lower_], begin)
+
+
+def _due(owner: End, noun: str, begin: datetime) -> Statement:
+    """Return a date that holds from when it is told to the end of that day."""
+    day = written(begin, "day").removeprefix("on ")
+    return Statement(
+        words.has(noun),
+        End(day, "concept", named=False),
+        explicit=True,
+        source=replace(owner, kind="concept") if owner.kind == "person" else owner,
+        fact=f"{owner.name}'s {noun} is {day}.",
+        timeless=True,
+        until=begin.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1),
+    )
 
 
 def _owner_inside(noun: Token, names: Names) -> End | None:

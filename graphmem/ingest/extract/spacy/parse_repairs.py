@@ -29,6 +29,7 @@ def mend_tags(doc: Doc, dates: Dates, reference: datetime) -> None:
     _mend_relatives(doc)
     _mend_verbs(doc)
     _mend_second_verbs(doc)
+    _mend_objects(doc)
     for token in doc:
         if _is_name(token):
             token.tag_, token.pos_, token.dep_ = "NNP", "PROPN", "pobj"
@@ -64,8 +65,10 @@ def _mend_relatives(doc: Doc) -> None:
             name.tag_, name.pos_ = "NNP", "PROPN"
     for token in doc:
         is_name = token.dep_ == "acomp" and token.tag_ == "NNP" and token.ent_type_ not in ("NORP", "LANGUAGE")
-        if is_name and any(c.dep_ == "nsubj" and c.lower_ in words.RELATIONAL for c in token.head.children):
-            token.dep_ = "attr"  # "my cat is Milo"
+        subjects = [c for c in token.head.children if c.dep_ == "nsubj"] if is_name else []
+        owned = any(c.dep_ == "poss" and c.lower_ in ("my", "our") for subject in subjects for c in subject.children)
+        if owned or any(subject.lower_ in words.RELATIONAL for subject in subjects):
+            token.dep_ = "attr"  # "my cat is Milo", "our designer is Marieke"
 
 
 def _mend_verbs(doc: Doc) -> None:
@@ -119,6 +122,28 @@ def _mend_second_verbs(doc: Doc) -> None:
                 continue
             own[0].head, own[0].dep_ = first, "dobj"
         before.head, noun.head, noun.dep_, verb.dep_ = first, verb, "nsubj", "conj"
+
+
+def _mend_objects(doc: Doc) -> None:
+    """Correct in place objects read as adverbs, joined to a number, or cut in two.
+
+    "I hate cilantro", "we use Python 3.12 and FastAPI", "I'm a team lead".
+    """
+    for token in doc:
+        before = doc[token.i - 1]
+        if token.dep_ == "dep" and token.tag_ == "NN" and before.dep_ == "attr" and before.head == token.head:
+            for child in list(before.children):  # "a team lead"
+                child.head = token
+            token.dep_, before.head, before.dep_ = "attr", token, "compound"
+        number = token.head
+        if token.dep_ == "conj" and number.dep_ == "nummod" and number.head.pos_ == "PROPN" and token.pos_ == "PROPN":
+            for child in [c for c in number.children if c.dep_ in ("cc", "punct")]:
+                child.head = number.head
+            token.head = number.head
+        verb = token.head
+        misread = token.dep_ in ("advmod", "acomp") and token.tag_ == "JJ" and token.i == verb.i + 1
+        if misread and verb.lemma_ in words.LIKING | {"stand"} and not any(c.dep_ == "dobj" for c in verb.children):
+            token.dep_, token.tag_, token.pos_ = "dobj", "NN", "NOUN"
 
 
 def _mend_second_liking(verb: Token) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from graphmem.ingest.extract.spacy import words
 from graphmem.ingest.extract.spacy.clauses import Clause, dislikes, objects_of, participles, prepositions
-from graphmem.ingest.extract.spacy.homes_and_jobs import canceled_moves, places
+from graphmem.ingest.extract.spacy.homes_and_jobs import canceled_moves, is_occupation, places
 from graphmem.ingest.extract.spacy.kin import introduced, is_counted, is_named, role_of
 from graphmem.ingest.extract.spacy.known import given_up, well_known
 from graphmem.ingest.extract.spacy.names import End, Names, as_relative
@@ -16,6 +16,9 @@ from graphmem.ingest.extract.spacy.statements import Period, Statement, is_state
 
 if TYPE_CHECKING:
     from spacy.tokens import Token
+
+
+_LATELY = 31  # days in which an event fulfills a wish that may have been told before
 
 
 def statements(clause: Clause, subject: End, names: Names, period: Period) -> Iterator[Statement]:
@@ -38,9 +41,15 @@ def statements(clause: Clause, subject: End, names: Names, period: Period) -> It
     if (lemma == "be" and not clause.passive) or _remains(clause):
         yield from _copula(clause, subject, names)
         return
+    if lemma in ("go", "become", "turn") and subject.kind == "person" and clause.past and not clause.stance:
+        traits = [t for t in objects_of(clause.verb, "dobj", "acomp", "attr", "oprd") if _trait(t) is not None]
+        yield from (said for token in traits for said in _is_so(subject, token, names))
+        if traits:
+            return
     head = clause.subjects[0] if clause.subjects else None
-    if head is not None and clause.passive and is_named(head):
-        yield from (said for token in objects_of(clause.verb, "oprd") for said in _is_named(head, token, names))
+    called = objects_of(clause.verb, "oprd") if head is not None and clause.passive else []
+    if head is not None and called and (is_named(head) or _is_titled(clause, head)):
+        yield from (said for token in called for said in _is_named(head, token, names))
         return
     yield from given_up(clause, names)
     # an ending also yields its event: the job may only be known from "lost_job_at"
@@ -48,8 +57,27 @@ def statements(clause: Clause, subject: End, names: Names, period: Period) -> It
     done = {s.target.name for s in known if successor or s.relation == verb_form(clause)}
     to = [s for s in _prepositions(clause, names) if s.target.name not in done]
     covered = any(s.relation.count("_") > verb_form(clause).count("_") + 1 for s in to)  # as in "took_trip_to"
-    yield from (s for s in _objects(clause, names) if s.target.name not in done and (s.target.named or not covered))
+    to += [s for s in _objects(clause, names) if s.target.name not in done and (s.target.named or not covered)]
     yield from to
+    if (period.days_so_far or 0) < _LATELY:
+        yield from _fulfilled(clause, to)
+
+
+def _is_titled(clause: Clause, head: Token) -> bool:
+    """Return whether a thing is called by a name: "our company is called Nimbus"."""
+    return clause.verb.lemma_ == "call" and head.pos_ == "NOUN" and head.lower_ not in words.RELATIONAL
+
+
+def _fulfilled(clause: Clause, events: Iterable[Statement]) -> Iterator[Statement]:
+    """Yield the end of "wants to visit Peru" for "I visited Peru"."""
+    lemma, form = clause.verb.lemma_.lower(), verb_form(clause)
+    if lemma not in words.FULFILLING or not clause.past or clause.passive or clause.stance or clause.ended:
+        return
+    for event in events:
+        if event.relation.startswith(form) and event.target.named and not event.ended:
+            for stance in ("plans_to", "wants_to"):
+                wish = f"{stance}_{lemma}{event.relation.removeprefix(form)}"
+                yield Statement(wish, event.target, ended=True, presumed=True)
 
 
 def _denied_traits(clause: Clause, names: Names) -> Iterator[Statement]:
@@ -201,7 +229,13 @@ def _is_a(clause: Clause, subject: End, token: Token, names: Names) -> Iterator[
     if head is not None and (is_named(head) or _is_property(head, token)):
         yield from _is_named(head, token, names)
         return
+    if head is not None and (office := _held_office(head, token, names)) is not None:
+        yield office
+        return
     owner = names.owner(token)
+    if owner is None and subject.kind == "person" and _trait(token) is not None:
+        yield from _is_so(subject, token, names)
+        return
     favorites = ("favorite", "favourite")
     if owner is not None and (token.lower_ in favorites or any(c.lower_ in favorites for c in token.children)):
         yield _favorite(None if token.lower_ in favorites else token, subject, owner, names)
@@ -244,7 +278,7 @@ def _is_a(clause: Clause, subject: End, token: Token, names: Names) -> Iterator[
             not target.role
             and " of " not in target.name
             and (not target.named or target.label in ("NORP", ""))
-            and token.lower_ not in words.VAGUE
+            and token.lower_ not in words.VAGUE - words.OCCUPATIONS
         ):
             yield Statement("is_a", target)
 
@@ -258,18 +292,44 @@ def _is_named(head: Token, token: Token, names: Names) -> Iterator[Statement]:
     noun = role_of(head) if relative else names.phrase(head)
     for end in names.ends(token) if head.tag_ == "NNS" else names.end(token):
         if end.named and not end.role and not (relative and end.label == "NORP"):
-            fact = f"{owner.name}'s {noun} is {end.name}."
+            fact = f"{owner.name}'s {head.text if head.is_upper else noun} is {end.name}."
             whom = as_relative(head, end) if relative else end
             yield Statement(words.relation_to(noun), whom, explicit=relative, source=owner, fact=fact)
 
 
+def _held_office(head: Token, token: Token, names: Names) -> Statement | None:
+    """Return "Dana is_ceo_of Initech" for "the CEO of Initech is Dana"."""
+    of = next((n for word, n in prepositions(head) if word == "of"), None)
+    if of is None or not _is_office(head) or token.pos_ != "PROPN" or token.ent_type_ not in ("PERSON", ""):
+        return None
+    whole, holder = next(names.end(of), None), next(names.end(token), None)
+    if whole is None or holder is None or whole.role or not (whole.named and holder.named):
+        return None
+    return Statement(f"is_{head.lower_}_of", whole, source=as_relative(head, holder))
+
+
+def _is_office(noun: Token) -> bool:
+    return is_occupation(noun) or noun.lower_ in words.OCCUPATIONS | words.ROLES_OF
+
+
 def _is_property(head: Token, token: Token) -> bool:
-    """Return whether a clause names a property of a named thing: "Waymark's database is Postgres"."""
+    """Return whether a clause names what somebody or something has.
+
+    "Waymark's database is Postgres", "our designer is Tom", "my car is a Volvo".
+    """
+    if any(c.dep_ == "poss" and c.lower_ in ("my", "our") for c in head.children) and _is_proper(token):
+        articles = {c.lower_ for c in token.children if c.dep_ in ("det", "poss")}
+        if head.lower_ in words.BELONGINGS:
+            return articles <= {"a", "an"}
+        return not articles and _is_office(head) and token.ent_type_ in ("PERSON", "ORG", "")
     of_name = any(c.dep_ == "poss" and c.pos_ == "PROPN" for c in head.children)
     telling = not any(head.lower_ in some for some in (words.VAGUE, words.EVALUATIVE, words.RELATIONAL))
     plain = head.tag_ == "NN" and telling
-    name = token.pos_ == "PROPN" or token.ent_type_ in words.ENTITY_TYPES
-    return of_name and plain and name and not any(c.dep_ in ("det", "poss") for c in token.children)
+    return of_name and plain and _is_proper(token) and not any(c.dep_ in ("det", "poss") for c in token.children)
+
+
+def _is_proper(token: Token) -> bool:
+    return token.pos_ == "PROPN" or token.ent_type_ in words.ENTITY_TYPES
 
 
 def _owner_property(head: Token, token: Token, names: Names, *, favorite: bool) -> Iterator[Statement]:
@@ -307,6 +367,14 @@ def _favorite(noun: Token | None, target: End, owner: End, names: Names) -> Stat
     return Statement(f"favorite_{kind.replace(' ', '_')}", target, explicit=True, source=owner, fact=fact)
 
 
+def _trait(token: Token) -> str | None:
+    """Return a lasting trait of a person, with the words joined to it: "vegan", "lactose-intolerant"."""
+    if not token.is_lower:
+        return None
+    said = (token.doc[max(token.sent.start, token.i - n) : token.i + 1].text.lower() for n in (2, 1, 0))
+    return next((trait for text in said if (trait := text.replace(" ", "-")) in words.PLAIN_ADJECTIVES), None)
+
+
 def _office(token: Token) -> bool:
     return any(w in ("of", "at") for w, _ in prepositions(token))
 
@@ -317,8 +385,8 @@ def _is_so(subject: End, token: Token, names: Names) -> Iterator[Statement]:
     if subject.kind == "person" and subject.named:
         if word in words.STATUSES and not any(c.dep_ == "prep" for c in token.children):
             yield Statement("has_status", End(word, kind, named=False), explicit=True)
-        if word in words.PLAIN_ADJECTIVES:
-            yield Statement("is", End(word, kind, named=False))
+        if (trait := _trait(token)) is not None:
+            yield Statement("is", End(trait, kind, named=False))
         if token.ent_type_ in ("NORP", "LANGUAGE") and not any(token.children):
             yield Statement("is", End(token.text, kind, named=True))
     elif word in words.PROJECT_STATUSES and subject.named:

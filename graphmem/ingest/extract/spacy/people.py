@@ -88,10 +88,11 @@ def _owner_by_verb(token: Token, names: Names) -> End | None:
 def _named_by(token: Token, names: Names) -> list[End]:
     """Return the proper names attached to a noun: "my sister Anna", "the nurse Ida", "two cats, Tom and Kit"."""
     near = [c for c in token.children if c.dep_ in ("appos", "compound") and names.is_person(c)]
-    if token.dep_ in ("appos", "compound", "nmod") and names.is_person(token.head):
-        near.append(token.head)
+    own = introduced(token)
+    if token.dep_ in ("appos", "compound", "nmod") and names.is_person(token.head) and not own:
+        near.append(token.head)  # not Lindqvist of "Dr. Lindqvist, my grandson Tunde"
     known = [e for other in near for e in names.end(other) if e.label == "PERSON" and not e.role][:1]
-    told = (name for first in introduced(token) for name in (first, *first.conjuncts) if name.pos_ == "PROPN")
+    told = (name for first in own for name in (first, *first.conjuncts) if name.pos_ == "PROPN")
     found = [e for name in told for e in names.end(name) if e.named and not e.role]
     return list(dict.fromkeys([*known, *(as_relative(token, end) for end in found)]))
 

@@ -58,6 +58,10 @@ _RELATIVE_IN_LOWER_CASE = re.compile(  # "my brother sandeep's here": the parser
     r"(?='s\b| (?:is|was|has|had|says|said|lives|lived|works|worked|thinks|reckons|wants|wanted|got|gets|went|goes|"
     r"will)\b)"
 )
+_NEWBORN = re.compile(  # the name isn't read as that of a relative
+    r"\b(?P<who>(?:I|[Ww]e|[Tt]hey) )?(?:just )?(?:had|have|welcomed) (?:a|our) (?:\w+ )?baby (?P<child>girl|boy)"
+    r"(?:,| called| named)? (?=[A-Z][a-z])"
+)
 _JOINED = re.compile(r" - (it|i|we|he|she|they|that|this|there|you|my|so)(?=[ '])", re.IGNORECASE)
 _SO = re.compile(r", so (no|i|we|he|she|they|it|that's)\b", re.IGNORECASE)
 _NAMED = re.compile(
@@ -102,6 +106,11 @@ def _contraction(match: re.Match[str]) -> str:
     if match["they"]:
         return f"{match['they']}'{match['are']}"
     return f"{match['she']}'s" if match["she"] else "I've" if match["i"] else f"{match['before']}I'm"
+
+
+def _with_child(match: re.Match[str]) -> str:
+    has = f"{match['who']}have" if match["who"] else "has"
+    return f"{has} a {'daughter' if match['child'] == 'girl' else 'son'} called "
 
 
 def is_joke(text: str) -> bool:
@@ -149,6 +158,7 @@ def prose(text: str, participants: Iterable[str] = (), *, message: bool = True) 
     text = _SLANG.sub(lambda match: _PLAIN[(match.lastindex or 1) - 1], with_apostrophes(text))
     text = _AMPERSAND.sub(lambda match: match["firm"] or " and ", text)
     text = _RELATIVE_IN_LOWER_CASE.sub(lambda match: f"{match[1]}{match[2].capitalize()}", text)
+    text = _NEWBORN.sub(_with_child, text)
     names = vocatives(participants)
     called = f"(?:{names.pattern})" if names else "(?!)"
     opening = re.compile(rf"(?:(?:{_GREETING}|{called})(?!\w)[,!.;\s]*)+", re.IGNORECASE)
