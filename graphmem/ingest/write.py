@@ -140,7 +140,7 @@ class Writer:
             while written is None:
                 prepared = None
                 if self._similar is not None:
-                    mentions = [self._as_stored(mention) for mention in _all_mentions(readings)]
+                    mentions = [self._as_stored(mention) for mention in _all_mentions(readings, presumed=False)]
                     with span("graphmem.resolve.vectors"):
                         prepared = self._similar.prepare(scope, mentions, bulk=self._bulk)
                 with suppress(Outdated):
@@ -197,7 +197,7 @@ class Writer:
         for fact in statements:
             if isinstance(fact, _Fact):
                 self._enter(ledger, fact, entered)
-            elif not fact.applied(ledger):
+            elif not fact.applied(ledger) and not fact.presumed:
                 written.dropped["ending of an unknown fact"] += 1
         earlier.amend(ledger, stated)
         reworded = ledger.restate(partial(entity_names, self._backend, scope))
@@ -290,11 +290,13 @@ class Writer:
                 about = partial(teller_about, overrules=overrules)
                 facts.append(_End(end, fact_id=stated.fact_id, teller_about=about))
                 continue
+            if stated.presumed and ending.target is not None and not resolver.ids_of(ending.target.canonical):
+                continue  # nothing is known of what the fact would be about
             source = mentioned(ending.source)
             target = None if ending.target is None else mentioned(ending.target)
             end = replace(end, teller=teller_about(source.id))
             slot = (source.id, ending.relation)
-            facts.append(_End(end, slot, target.id if target else None, others=stated.others))
+            facts.append(_End(end, slot, target.id if target else None, others=stated.others, presumed=stated.presumed))
         for position, statement in enumerate(reading.statements):
             source, target = mentioned(statement.source), mentioned(statement.target)
             if source.id == target.id:
@@ -430,10 +432,13 @@ def _without_contacts(reading: InterpretedEpisode, dropped: Counter[str]) -> Int
     )
 
 
-def _all_mentions(readings: Sequence[InterpretedEpisode]) -> list[EntityMention]:
-    """Return all mentions of the episodes; those only named in endings and facts come last."""
+def _all_mentions(readings: Sequence[InterpretedEpisode], *, presumed: bool = True) -> list[EntityMention]:
+    """Return the mentions of the episodes, on request without those that only presumed endings name.
+
+    Those that only endings and facts name come last.
+    """
     mentions = [mention for reading in readings for mention in reading.mentions]
-    endings = [ending for reading in readings for ending in reading.endings]
+    endings = [e for reading in readings for e in reading.endings if presumed or not e.stated.presumed]
     mentions += [mention for ending in endings for mention in (ending.source, ending.target) if mention is not None]
     return mentions + [mention for r in readings for s in r.statements for mention in (s.source, s.target)]
 
@@ -461,6 +466,7 @@ class _End:
     fact_id: str | None = None
     teller_about: TellerAbout = lambda _: None
     others: bool = False
+    presumed: bool = False
 
     @property
     def keys(self) -> list[EdgeKey]:

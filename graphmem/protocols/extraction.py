@@ -81,6 +81,8 @@ class ExtractedEnding:
         Type of the source if it isn't among the entities.
     others
         The facts with other targets end, not the one with this target: "my manager is Ida now".
+    presumed
+        The fact may not be known ("sold the car" ends "drives" and "owns"), which isn't counted.
     """
 
     source: str = ""
@@ -91,6 +93,7 @@ class ExtractedEnding:
     why: Literal["over", "corrected"] = "over"
     source_type: str | None = None
     others: bool = False
+    presumed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -354,6 +354,15 @@ def test_an_ending_of_a_fact_that_is_not_known_leaves_no_past_one(backend: Graph
     assert edges(backend) == []
 
 
+def test_a_presumed_ending_of_a_fact_that_is_not_known_leaves_no_trace(backend: GraphBackend) -> None:
+    ending = ExtractedEnding("Maya", "owns", "Tesla", presumed=True)
+    assert say(backend, Extraction(endings=(ending,))) == {}
+    assert "Tesla" not in {e.name for e in backend.all_entities([SCOPE], EntityQuery())}
+    say(backend, Extraction(edges=(ExtractedEdge("Maya", "owns", "Tesla"),)))
+    assert say(backend, Extraction(endings=(ending,)), at=SUMMER) == {}
+    assert spans(backend) == {"Maya owns Tesla": (SPRING, SUMMER, "over")}
+
+
 def test_an_ending_may_name_the_fact_by_its_target_or_its_id(backend: GraphBackend) -> None:
     tools = [ExtractedEdge("Maya", "uses", tool) for tool in ("vim", "emacs", "nano")]
     say(backend, Extraction(edges=tuple(tools)))

@@ -182,7 +182,12 @@ def _is_beside(clause: Clause) -> bool:
 
 def _ending_of(edge: ExtractedEdge) -> ExtractedEnding:
     return ExtractedEnding(
-        edge.source, edge.relation, edge.target, valid_to=edge.valid_to, source_type=edge.source_type
+        edge.source,
+        edge.relation,
+        edge.target,
+        valid_to=edge.valid_to,
+        source_type=edge.source_type,
+        presumed=True,
     )
 
 

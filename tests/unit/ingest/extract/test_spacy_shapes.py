@@ -56,5 +56,12 @@ def listed(extractor: SpacyExtractor, text: str, *context: Episode) -> list[str]
     [found] = extractor.extract([ExtractionRequest(episode, context, addressee="Walter")])
     assert isinstance(found, Extraction)
     named = [e for e in found.endings if e.target is not None]
-    ends = [f"ends: {e.source} · {e.relation} · {'all others' if e.others else e.target}" for e in named]
+    ends = [
+        f"ends: {e.source} · {e.relation} · {'all others' if e.others else e.target}" for e in named if not e.presumed
+    ]
+    presumed: dict[tuple[str, str], list[str]] = {}
+    for ending in named:
+        if ending.presumed:
+            presumed.setdefault((ending.source, str(ending.target)), []).append(ending.relation)
+    ends += [f"ends if known: {who} · {', '.join(sorted(set(of)))} · {what}" for (who, what), of in presumed.items()]
     return [*map(as_listed, found.edges), *ends]
