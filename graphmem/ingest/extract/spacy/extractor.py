@@ -339,7 +339,8 @@ def _closed(edges: Iterable[ExtractedEdge], endings: Iterable[ExtractedEnding]) 
     over = {(e.source, e.relation, e.target): e.valid_to for e in named}
     for edge in edges:
         key = (edge.source, edge.relation, edge.target)
-        if key in over and edge.relation.startswith("has_") and not edge.ended:
+        lasting = edge.relation.startswith("has_") or edge.relation == "married_to"
+        if key in over and lasting and not edge.ended:
             fact = edge.fact.replace(" is ", " was ", 1).replace(" has ", " had ", 1)
             edge = replace(edge, fact=fact, valid_to=over[key], ended=True)
         yield edge

@@ -8,8 +8,9 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from graphmem.ingest.extract.spacy import words
-from graphmem.ingest.extract.spacy.clauses import Clause, helpers, is_bare, is_death, not_but, objects_of, prepositions
-from graphmem.ingest.extract.spacy.homes_and_jobs import hirings, homes, is_outing, jobless, jobs, places
+from graphmem.ingest.extract.spacy.clauses import Clause, helpers, is_bare, not_but, objects_of, prepositions
+from graphmem.ingest.extract.spacy.endings import endings
+from graphmem.ingest.extract.spacy.homes_and_jobs import hirings, homes, jobless, jobs, places
 from graphmem.ingest.extract.spacy.names import GUESSED_PERSON, End, Names
 from graphmem.ingest.extract.spacy.statements import Period, Statement, is_state
 from graphmem.text.dates import written
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 _GUESSED_OWNER = 0.4
 _GUESSED_TOOL = 0.6
 _SAME = frozenset("new current final".split())  # not "the first deadline"
+_TAKING_UP = words.GETTING | words.HIRING | {"join"}
 _DUE = {"deadline": "deadline", "launch": "launch date"}
 
 
@@ -32,11 +34,16 @@ def well_known(clause: Clause, subject: End, names: Names, period: Period) -> It
     if acts:
         for said in (*jobs(clause, subject, names, period), *homes(clause, names, period)):
             yield replace(said, source=whom)
+            if said.relation == "works_at" and clause.verb.lemma_ in _TAKING_UP and not (said.ended or clause.ended):
+                unemployed = End("unemployed", "concept", named=False)
+                yield Statement("is", unemployed, ended=True, source=whom, explicit=True, presumed=True)
         yield from _partner(clause, subject, names, period)
     yield from _due_dates(clause, subject, names, period)
     if clause.stance:
         return
     if subject.kind == "person":
+        if _is_retired(clause) and not clause.past:
+            yield Statement("is", End("retired", "concept", named=False), explicit=True)
         yield from _birth(clause, names, period)
     else:
         yield from hirings(clause, subject, names)
@@ -46,11 +53,9 @@ def well_known(clause: Clause, subject: End, names: Names, period: Period) -> It
     yield from _handover(clause, subject, names)
     if acts:
         yield from (replace(said, source=whom) for said in _management(clause, names))
-    yield from _death(clause, subject, names)
-    yield from _moved_out(clause, subject, names)
+        yield from (replace(said, source=whom) for said in _superior(clause, subject, names))
+    yield from endings(clause, subject, names, period)
     yield from _moved_in(clause, names)
-    yield from _departure(clause, subject, names, period)
-    yield from _cancellation(clause, names)
     yield from _choice(clause, subject, names)
     yield from _taken_up(clause, names)
     yield from _budget(clause, subject, names)
@@ -69,7 +74,8 @@ def over(clause: Clause, subject: End, period: Period) -> Iterator[str]:
     if jobless(clause, period):
         yield "works_at"
     said = objects_of(clause.verb, "acomp", "oprd", "xcomp") if clause.verb.lemma_ in ("be", "get") else []
-    if clause.verb.lemma_ == "be" and not clause.past and any(t.lower_ in ("unemployed", "jobless") for t in said):
+    idle = clause.verb.lemma_ == "be" and any(t.lower_ in ("unemployed", "jobless", "retired") for t in said)
+    if not clause.past and (idle or _is_retired(clause)):
         yield "works_at"
     if clause.verb.lemma_ == "divorce" and clause.past and not clause.passive and not objects_of(clause.verb, "dobj"):
         yield "married_to"
@@ -78,6 +84,10 @@ def over(clause: Clause, subject: End, period: Period) -> Iterator[str]:
         yield "married_to"
     if _parted(clause):
         yield "has_status"
+
+
+def _is_retired(clause: Clause) -> bool:
+    return clause.passive and clause.verb.lower_ == "retired"
 
 
 def _acts_as_person(clause: Clause, subject: End) -> bool:
@@ -120,14 +130,6 @@ def _partner(clause: Clause, subject: End, names: Names, period: Period) -> Iter
         yield from (Statement("has_partner", e, explicit=True) for e in people or _other_half(clause, subject, names))
 
 
-def _moved_out(clause: Clause, subject: End, names: Names) -> Iterator[Statement]:
-    """Yield the end of the speaker's living with somebody for "Tom moved out"."""
-    out = any(c.lower_ == "out" and not any(c.children) for c in clause.verb.children)
-    if out and clause.past and clause.verb.lemma_ == "move" and names.speaker is not None and not subject.role:
-        for relation in ("lives_with", "has_roommate", "has_flatmate", "has_housemate"):
-            yield Statement(relation, subject, ended=True, source=names.speaker, presumed=True)
-
-
 def _moved_in(clause: Clause, names: Names) -> Iterator[Statement]:
     """Yield lives_with for "moved in with Sam"."""
     verb = clause.verb
@@ -135,61 +137,6 @@ def _moved_in(clause: Clause, names: Names) -> Iterator[Statement]:
     if joined and (clause.past or verb.tag_ == "VBG") and not clause.stance:
         for word, noun in prepositions(verb):
             yield from (Statement("lives_with", e, explicit=True) for e in names.ends(noun) if word == "with")
-
-
-def _death(clause: Clause, subject: End, names: Names) -> Iterator[Statement]:
-    """Yield the end of pets and partnerships for "Rex died", "my dog Rex passed away"."""
-    verb = clause.verb
-    if not is_death(verb) or not clause.past or not subject.named or subject.role:
-        return
-    yield Statement("has_status", End("deceased", "concept", named=False), explicit=True)
-    if names.speaker is not None:
-        ended = (*words.PET_RELATIONS, "married_to", "has_partner")
-        yield from (
-            Statement(r, subject, ended=True, explicit=True, source=names.speaker, presumed=True) for r in ended
-        )
-
-
-def _departure(clause: Clause, subject: End, names: Names, period: Period) -> Iterator[Statement]:
-    """Yield the end of working together for "Anna left the company", "my boss Anna quit"."""
-    firm = any(t.lower_ in words.LEAVABLE and _definite(t) for t in objects_of(clause.verb, "dobj"))
-    lemma, bare = clause.verb.lemma_, all(c.dep_ in ("nsubj", "punct", "npadvmod") for c in clause.verb.children)
-    left = (
-        lemma in ("leave", "quit")
-        and clause.past
-        and not clause.passive
-        and not is_outing(clause.verb)
-        and (firm or (bare and lemma == "quit"))
-    )
-    known = subject.named or any(t.pos_ == "PROPN" for t in clause.subjects)
-    if (left or jobless(clause, period)) and known and not subject.role and names.speaker is not None:
-        for noun in sorted(words.AT_WORK):
-            yield Statement(words.has(noun), subject, ended=True, explicit=True, source=names.speaker, presumed=True)
-
-
-def _definite(noun: Token) -> bool:
-    """Return whether "the company" is the one that is known."""
-    return [c.lower_ for c in noun.children if c.dep_ in ("det", "poss", "amod", "compound")] in (["the"], ["our"])
-
-
-def _cancellation(clause: Clause, names: Names) -> Iterator[Statement]:
-    """Yield the end of plans for "the trip to Paris is canceled", "I canceled my dentist appointment"."""
-    verb = clause.verb
-    if verb.lemma_ in ("cancel", "call") and (verb.lemma_ == "cancel" or any(c.lower_ == "off" for c in verb.children)):
-        nouns = clause.subjects if clause.passive else objects_of(verb, "dobj")
-    else:
-        off = any(t.lower_ in ("cancelled", "canceled", "off") for t in objects_of(verb, "acomp", "prep", "advmod"))
-        nouns = clause.subjects if verb.lemma_ == "be" and off else ()
-    if names.speaker is None or not (clause.past or clause.passive or verb.lemma_ == "be"):
-        return
-    for noun in nouns:
-        planned = (*words.PLANNED, "lives_in") if noun.lower_ == "move" else words.PLANNED
-        places = [e for word, place in prepositions(noun) if word == "to" for e in names.end(place) if e.named]
-        events = list(names.end(noun)) if noun.lower_ in words.OCCASIONS else []
-        for relations, ends in ((planned, places), (words.PLANNED_EVENTS, events)):
-            for end in (e for e in ends if not e.role):
-                plan = Statement("", end, ended=True, explicit=True, source=names.speaker, presumed=True)
-                yield from (replace(plan, relation=relation) for relation in relations)
 
 
 def _parted(clause: Clause) -> bool:
@@ -273,6 +220,13 @@ def _management(clause: Clause, names: Names) -> Iterator[Statement]:
                     yield Statement("manages", replace(end, kind="project") if project else end, explicit=True)
 
 
+def _superior(clause: Clause, subject: End, names: Names) -> Iterator[Statement]:
+    """Yield has_manager for "I report to Erik"."""
+    if clause.verb.lemma_ == "report" and is_state(clause) and not objects_of(clause.verb, "dobj"):
+        for end in (e for word, noun in prepositions(clause.verb) if word == "to" for e in _people(noun, names)):
+            yield Statement("has_manager", end, explicit=True, fact=f"{subject.name} reports to {end.name}.")
+
+
 def _deployment(clause: Clause, names: Names) -> Iterator[Statement]:
     lemma = clause.verb.lemma_.lower()
     if (clause.passive and lemma in ("deploy", "host")) or (lemma == "run" and is_state(clause)):
@@ -348,26 +302,6 @@ def _taken_up(clause: Clause, names: Names) -> Iterator[Statement]:
                 yield from (Statement("does", e, explicit=True) for e in names.ends(noun) if not e.role)
 
 
-def given_up(clause: Clause, names: Names) -> Iterator[Statement]:
-    """Yield endings such as "gave up tennis", "sold the Tesla", "left the chess club", "no longer like jazz"."""
-    if clause.ended and clause.verb.lemma_ in words.POSITIVE:
-        liked = [e for t in objects_of(clause.verb, "dobj") for e in names.ends(t)]
-        for other in sorted(words.POSITIVE - {clause.verb.lemma_}):
-            relation = words.third_person(other)
-            yield from (Statement(relation, e, ended=True, presumed=True) for e in liked)
-    if not clause.past or clause.passive or clause.stance or clause.negated:
-        return
-    lemma = clause.verb.lemma_.lower()
-    particle = next((f"_{c.lower_}" for c in clause.verb.children if c.dep_ == "prt" or c.lower_ == "away"), "")
-    pets = words.PET_RELATIONS if f"{lemma}{particle}" in ("give_away", "rehome") else ()
-    for token in objects_of(clause.verb, "dobj"):
-        group = "_group" if token.lower_ in words.GROUPS else ""
-        definite = token.pos_ == "PROPN" or any(c.lower_ in words.DEFINITE for c in token.children)
-        for relation in (*words.ENDS.get(f"{lemma}{particle}{group}", ()), *pets):
-            if definite or lemma in words.ENDING_ANY:
-                yield from (Statement(relation, e, ended=True, presumed=True) for e in names.ends(token) if not e.role)
-
-
 def _moved(clause: Clause, names: Names, after: list[tuple[str, End]]) -> Iterator[Statement]:
     """Yield facts about the object or its owner: "moved Apollo from MySQL to Postgres", "deployed Apollo on AWS"."""
     lemma = clause.verb.lemma_.lower()
@@ -438,7 +372,7 @@ def _due_dates(clause: Clause, subject: End, names: Names, period: Period) -> It
     if not (shifts or (lemma == "be" and not clause.past)):
         return
     several = any(t.conjuncts for t in objects_of(clause.verb, "attr"))
-    subjects = objects if shifts and not clause.passive else clause.subjects
+    subjects = objects if shifts and objects else clause.subjects
     for noun in (t for t in subjects if t.lower_ in _DUE and len(subjects) == 1 and not several):
         limits = (c for c in noun.children if c.dep_ == "amod" or (c.dep_ == "compound" and c.pos_ != "PROPN"))
         owner = names.owner(noun) or _owner_inside(noun, names)

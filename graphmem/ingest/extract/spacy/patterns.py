@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from graphmem.ingest.extract.spacy import words
 from graphmem.ingest.extract.spacy.clauses import Clause, dislikes, objects_of, participles, prepositions
+from graphmem.ingest.extract.spacy.endings import changed_tastes, fulfilled, given_up
 from graphmem.ingest.extract.spacy.homes_and_jobs import canceled_moves, is_occupation, places
 from graphmem.ingest.extract.spacy.kin import introduced, is_counted, is_named, role_of
-from graphmem.ingest.extract.spacy.known import given_up, well_known
+from graphmem.ingest.extract.spacy.known import well_known
 from graphmem.ingest.extract.spacy.names import End, Names, as_relative
 from graphmem.ingest.extract.spacy.statements import Period, Statement, is_state, verb_form
 
@@ -26,6 +27,7 @@ def statements(clause: Clause, subject: End, names: Names, period: Period) -> It
     lemma = clause.verb.lemma_.lower()
     if lemma in words.NEVER_VERBS and not clause.passive:
         return
+    yield from changed_tastes(clause, names)
     if dislikes(clause.verb):
         liked = (e for t in objects_of(clause.verb, "dobj") for e in names.ends(t))
         yield from (Statement("does_not_like", e, explicit=True) for e in liked if not e.role)
@@ -60,24 +62,12 @@ def statements(clause: Clause, subject: End, names: Names, period: Period) -> It
     to += [s for s in _objects(clause, names) if s.target.name not in done and (s.target.named or not covered)]
     yield from to
     if (period.days_so_far or 0) < _LATELY:
-        yield from _fulfilled(clause, to)
+        yield from fulfilled(clause, to)
 
 
 def _is_titled(clause: Clause, head: Token) -> bool:
     """Return whether a thing is called by a name: "our company is called Nimbus"."""
     return clause.verb.lemma_ == "call" and head.pos_ == "NOUN" and head.lower_ not in words.RELATIONAL
-
-
-def _fulfilled(clause: Clause, events: Iterable[Statement]) -> Iterator[Statement]:
-    """Yield the end of "wants to visit Peru" for "I visited Peru"."""
-    lemma, form = clause.verb.lemma_.lower(), verb_form(clause)
-    if lemma not in words.FULFILLING or not clause.past or clause.passive or clause.stance or clause.ended:
-        return
-    for event in events:
-        if event.relation.startswith(form) and event.target.named and not event.ended:
-            for stance in ("plans_to", "wants_to"):
-                wish = f"{stance}_{lemma}{event.relation.removeprefix(form)}"
-                yield Statement(wish, event.target, ended=True, presumed=True)
 
 
 def _denied_traits(clause: Clause, names: Names) -> Iterator[Statement]:
@@ -289,6 +279,9 @@ def _is_named(head: Token, token: Token, names: Names) -> Iterator[Statement]:
     if owner is None:
         return
     relative = is_named(head)
+    if not relative and not owner.role and owner.kind != "person" and _is_office(head):
+        yield from (_holds(end, head, owner) for end in names.end(token) if end.named and not end.role)
+        return
     noun = role_of(head) if relative else names.phrase(head)
     for end in names.ends(token) if head.tag_ == "NNS" else names.end(token):
         if end.named and not end.role and not (relative and end.label == "NORP"):
@@ -305,7 +298,13 @@ def _held_office(head: Token, token: Token, names: Names) -> Statement | None:
     whole, holder = next(names.end(of), None), next(names.end(token), None)
     if whole is None or holder is None or whole.role or not (whole.named and holder.named):
         return None
-    return Statement(f"is_{head.lower_}_of", whole, source=as_relative(head, holder))
+    return _holds(as_relative(head, holder), head, whole)
+
+
+def _holds(holder: End, office: Token, whole: End) -> Statement:
+    title = office.text if office.is_upper else office.lower_
+    fact = f"{holder.name} is {title} of {whole.name}."
+    return Statement(f"is_{office.lower_}_of", whole, source=holder, fact=fact)
 
 
 def _is_office(noun: Token) -> bool:

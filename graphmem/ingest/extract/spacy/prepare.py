@@ -49,7 +49,7 @@ _LEAD_IN = re.compile(
 _DASH = re.compile(r"(?<!\s)[^\S\n]+[-–—]+\s+|—|(?:(?<!\s)\s+)?\.{3,}\s*|…")
 # "Lost my job": the parser tags these as nouns or imperatives
 _NO_SUBJECT = re.compile(
-    r"^((?:Just|Finally|Also|Recently|Even)\s+)?((?:[Gg]ot|[Ll]ost|[Qq]uit|[Ll]eft|[Ww]ent|[Bb]ought|[Mm]oved|[Jj]oined|[Bb]een(?=\s+(?:to|\w+ing)\b)))"
+    r"^((?:Just|Finally|Also|Recently|Even)\s+)?((?:[Gg]ot|[Ll]ost|[Qq]uit|[Ll]eft|[Ww]ent|[Bb]ought|[Mm]oved|[Jj]oined|[Ss]tarted(?=\s+at\b)|[Bb]een(?=\s+(?:to|\w+ing)\b)))"
     r"\b(?!\s+(?:me|us|you|it)\b)(?=\s+\w)"
 )
 _RELATIVE_IN_LOWER_CASE = re.compile(  # "my brother sandeep's here": the parser knows names by their capitals

@@ -1,0 +1,184 @@
+"""Rules for what ends: plans, tastes, habits, possessions, people who left or died."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from graphmem.ingest.extract.spacy import words
+from graphmem.ingest.extract.spacy.clauses import Clause, is_death, objects_of, prepositions
+from graphmem.ingest.extract.spacy.homes_and_jobs import is_outing, jobless
+from graphmem.ingest.extract.spacy.names import End, Names
+from graphmem.ingest.extract.spacy.statements import Period, Statement, verb_form
+
+if TYPE_CHECKING:
+    from spacy.tokens import Token
+
+
+def endings(clause: Clause, subject: End, names: Names, period: Period) -> Iterator[Statement]:
+    """Yield the endings that a clause implies: "Rex died", "Anna left the company", "she took me off aspirin"."""
+    yield from _death(clause, subject, names)
+    yield from _moved_out(clause, subject, names)
+    yield from _departure(clause, subject, names, period)
+    yield from _cancellation(clause, names)
+    yield from _parting(clause, subject, names)
+    yield from _graduation(clause)
+    yield from _taken_off(clause, subject, names)
+    yield from _replaced_traits(clause)
+
+
+def _presumed(relation: str, target: End, source: End | None = None) -> Statement:
+    return Statement(relation, target, ended=True, explicit=True, source=source, presumed=True)
+
+
+def _death(clause: Clause, subject: End, names: Names) -> Iterator[Statement]:
+    """Yield the end of pets and partnerships for "Rex died", "my dog Rex passed away"."""
+    dead = [subject] if is_death(clause.verb) and not objects_of(clause.verb, "dobj") else []
+    if any(c.lower_ == "down" for c in clause.verb.children) and clause.verb.lemma_ == "put" and not clause.passive:
+        dead = [e for t in objects_of(clause.verb, "dobj") if t.pos_ == "PROPN" for e in names.end(t)]
+    for end in dead if clause.past or len(clause.chain) > 1 else ():
+        if end.named and not end.role:
+            yield Statement("has_status", End("deceased", "concept", named=False), explicit=True, source=end)
+        known = end.named or (end is subject and any(t.pos_ == "PROPN" for t in clause.subjects))
+        if known and not end.role and names.speaker is not None:
+            for relation in (*words.PET_RELATIONS, "married_to", "has_partner"):
+                yield _presumed(relation, end, names.speaker)
+
+
+def _moved_out(clause: Clause, subject: End, names: Names) -> Iterator[Statement]:
+    """Yield the end of the speaker's living with somebody for "Tom moved out"."""
+    for word, noun in prepositions(clause.verb):  # "out of my parents' place"
+        if word == "of" and clause.verb.lemma_ == "move" and clause.past and not noun.ent_type_:
+            hosts = (e for c in noun.children if c.dep_ == "poss" for e in names.end(c) if e.role != "speaker")
+            yield from (_presumed("lives_with", host) for host in hosts)
+    out = any(c.lower_ == "out" and not any(c.children) for c in clause.verb.children)
+    if out and clause.past and clause.verb.lemma_ == "move" and names.speaker is not None and not subject.role:
+        for relation in ("lives_with", "has_roommate", "has_flatmate", "has_housemate"):
+            yield Statement(relation, subject, ended=True, source=names.speaker, presumed=True)
+
+
+def _departure(clause: Clause, subject: End, names: Names, period: Period) -> Iterator[Statement]:
+    """Yield the end of working together for "Anna left the company", "my boss Anna quit"."""
+    firm = any(t.lower_ in words.LEAVABLE and _definite(t) for t in objects_of(clause.verb, "dobj"))
+    lemma, bare = clause.verb.lemma_, all(c.dep_ in ("nsubj", "punct", "npadvmod") for c in clause.verb.children)
+    left = (
+        lemma in ("leave", "quit")
+        and clause.past
+        and not clause.passive
+        and not is_outing(clause.verb)
+        and (firm or (bare and lemma == "quit"))
+    )
+    known = subject.named or any(t.pos_ == "PROPN" for t in clause.subjects)
+    if (left or jobless(clause, period)) and known and not subject.role and names.speaker is not None:
+        for noun in sorted(words.AT_WORK):
+            yield Statement(words.has(noun), subject, ended=True, explicit=True, source=names.speaker, presumed=True)
+
+
+def _definite(noun: Token) -> bool:
+    """Return whether "the company" is the one that is known."""
+    return [c.lower_ for c in noun.children if c.dep_ in ("det", "poss", "amod", "compound")] in (["the"], ["our"])
+
+
+def _cancellation(clause: Clause, names: Names) -> Iterator[Statement]:
+    """Yield the end of plans for "the trip to Paris is canceled", "I canceled my dentist appointment"."""
+    verb = clause.verb
+    if verb.lemma_ in ("cancel", "call") and (verb.lemma_ == "cancel" or any(c.lower_ == "off" for c in verb.children)):
+        nouns = clause.subjects if clause.passive else objects_of(verb, "dobj")
+    else:
+        off = any(t.lower_ in ("cancelled", "canceled", "off") for t in objects_of(verb, "acomp", "prep", "advmod"))
+        nouns = clause.subjects if verb.lemma_ == "be" and off else ()
+    if names.speaker is None or not (clause.past or clause.passive or verb.lemma_ == "be"):
+        return
+    for noun in nouns:
+        planned = (*words.PLANNED, "lives_in") if noun.lower_ == "move" else words.PLANNED
+        places = [e for word, place in prepositions(noun) if word == "to" for e in names.end(place) if e.named]
+        events = list(names.end(noun)) if noun.lower_ in words.OCCASIONS else []
+        for relations, ends in ((planned, places), (words.PLANNED_EVENTS, events)):
+            for end in (e for e in ends if not e.role):
+                plan = Statement("", end, ended=True, explicit=True, source=names.speaker, presumed=True)
+                yield from (replace(plan, relation=relation) for relation in relations)
+
+
+def _graduation(clause: Clause) -> Iterator[Statement]:
+    if clause.verb.lemma_ == "graduate" and clause.past and not clause.passive:
+        yield _presumed("is_a", End("student", "concept", named=False))
+
+
+def _parting(clause: Clause, subject: End, names: Names) -> Iterator[Statement]:
+    """Yield the end of a partnership for "Sam dumped me"."""
+    if clause.verb.lemma_ == "dump" and clause.past and subject.kind == "person":
+        for end in (e for t in objects_of(clause.verb, "dobj") for e in names.end(t) if e.kind == "person"):
+            yield from (_presumed(relation, end) for relation in ("has_partner", "is_engaged_to"))
+            yield from (_presumed(relation, subject, end) for relation in ("has_partner", "is_engaged_to"))
+
+
+def _taken_off(clause: Clause, subject: End, names: Names) -> Iterator[Statement]:
+    """Yield the end of taking a medicine for "I came off aspirin", "the doctor took me off aspirin"."""
+    verb = clause.verb
+    if verb.lemma_ not in ("take", "come", "go", "get") or not clause.past or clause.stance:
+        return
+    patients = [e for t in objects_of(verb, "dobj") for e in names.end(t) if e.kind == "person"]
+    if verb.lemma_ == "take" and not patients:
+        return
+    for noun in (n for word, n in prepositions(verb) if word == "off"):
+        for end in (e for e in names.ends(noun) if not e.role):
+            yield from (_presumed("takes", end, patient) for patient in patients or [subject])
+
+
+def _replaced_traits(clause: Clause) -> Iterator[Statement]:
+    """Yield the end of the other diets for "I'm vegan now", of all of them for "I eat meat again"."""
+    verb = clause.verb
+    if clause.stance or clause.negated or clause.ended:
+        return
+    said = {t.lower_ for t in objects_of(verb, "attr", "acomp", "dobj", "oprd")}
+    meat = verb.lemma_ in ("eat", "have") and not clause.past and bool(said & words.MEATS)
+    changes = verb.lemma_ in ("go", "become", "turn") or (verb.lemma_ == "be" and not clause.past)
+    if meat or (changes and said & words.DIETS):
+        yield from (_presumed("is", End(other, "concept", named=False)) for other in sorted(words.DIETS - said))
+
+
+def changed_tastes(clause: Clause, names: Names) -> Iterator[Statement]:
+    """Yield the end of the opposite taste: "hates mushrooms" for "I like mushrooms", and the reverse."""
+    lemma = clause.verb.lemma_.lower()
+    if clause.stance or clause.past or clause.ended or lemma not in words.LIKING | {"stand", "bear"}:
+        return
+    positive = lemma in words.POSITIVE and not clause.negated
+    if not positive and lemma == "prefer":
+        return
+    opposite = ["does_not_like", "does_not_love", "does_not_enjoy", "hates", "dislikes"]
+    opposite = opposite if positive else [words.third_person(verb) for verb in sorted(words.POSITIVE)]
+    for end in (e for t in objects_of(clause.verb, "dobj") for e in names.ends(t) if not e.role):
+        yield from (_presumed(relation, end) for relation in opposite)
+
+
+def given_up(clause: Clause, names: Names) -> Iterator[Statement]:
+    """Yield endings such as "gave up tennis", "sold the Tesla", "left the chess club", "no longer like jazz"."""
+    if clause.ended and clause.verb.lemma_ in words.POSITIVE:
+        liked = [e for t in objects_of(clause.verb, "dobj") for e in names.ends(t)]
+        for other in sorted(words.POSITIVE - {clause.verb.lemma_}):
+            relation = words.third_person(other)
+            yield from (Statement(relation, e, ended=True, presumed=True) for e in liked)
+    if not clause.past or clause.passive or clause.stance or clause.negated:
+        return
+    lemma = clause.verb.lemma_.lower()
+    particle = next((f"_{c.lower_}" for c in clause.verb.children if c.dep_ == "prt" or c.lower_ == "away"), "")
+    pets = words.PET_RELATIONS if f"{lemma}{particle}" in ("give_away", "rehome") else ()
+    for token in objects_of(clause.verb, "dobj"):
+        group = "_group" if token.lower_ in words.GROUPS else ""
+        definite = token.pos_ == "PROPN" or any(c.lower_ in words.DEFINITE for c in token.children)
+        for relation in (*words.ENDS.get(f"{lemma}{particle}{group}", ()), *pets):
+            if definite or lemma in words.ENDING_ANY:
+                yield from (Statement(relation, e, ended=True, presumed=True) for e in names.ends(token) if not e.role)
+
+
+def fulfilled(clause: Clause, events: Iterable[Statement]) -> Iterator[Statement]:
+    """Yield the end of "wants to visit Peru" for "I visited Peru"."""
+    lemma, form = clause.verb.lemma_.lower(), verb_form(clause)
+    if lemma not in words.FULFILLING or not clause.past or clause.passive or clause.stance or clause.ended:
+        return
+    for event in events:
+        if event.relation.startswith(form) and event.target.named and not event.ended:
+            for stance in ("plans_to", "wants_to"):
+                wish = f"{stance}_{lemma}{event.relation.removeprefix(form)}"
+                yield Statement(wish, event.target, ended=True, presumed=True)
