@@ -111,6 +111,8 @@ def _is_telling(clause: Clause, said: Statement, period: Period) -> bool:
         )
     if said.ended or said.presumed or said.relation == "is":
         return True
+    if lemma == "do" and clause.past and not (clause.stance or clause.began or is_state(clause)):
+        return False  # "I've done my ankle in"
     if lemma == "have" and any(is_counted(t) for t in objects_of(clause.verb, "dobj")):
         return True
     if lemma in ("have", "get"):

@@ -43,6 +43,11 @@ def homes(clause: Clause, names: Names, period: Period) -> Iterator[Statement]:
     moves = lemma in words.MOVING and (clause.past or period.ahead) and not objects_of(verb, "dobj")
     settles = lemma == "settle" and clause.past
     ways = list(_ways(verb))
+    if lemma == "share" and is_state(clause) and any(t.lower_ in words.DWELLINGS for t in objects_of(verb, "dobj")):
+        lives = not clause.stance
+        ways += [pair for noun in objects_of(verb, "dobj") for pair in prepositions(noun)]
+        mates = (e for word, noun in ways if word == "with" for e in names.ends(noun) if e.named)
+        yield from (Statement("lives_with", e, explicit=True) for e in mates if e.kind != "location")
     if lives:  # "in a small house in Denver", "with Ida in Denver"
         ways += [(w, inner) for _, noun in ways for w, inner in prepositions(noun) if w == "in"]
     for word, noun in ways:

@@ -58,6 +58,7 @@ def well_known(clause: Clause, subject: End, names: Names, period: Period) -> It
     yield from _moved_in(clause, names)
     yield from _choice(clause, subject, names)
     yield from _taken_up(clause, names)
+    yield from _medicines(clause, subject, names)
     yield from _budget(clause, subject, names)
     if clause.verb.lemma_ in words.CREATING and clause.past and not clause.passive:
         for token in objects_of(clause.verb, "dobj"):
@@ -241,6 +242,8 @@ def _handover(clause: Clause, subject: End, names: Names) -> Iterator[Statement]
     over = verb.lemma_ == "take" and any(c.lower_ == "over" and c.dep_ == "prt" for c in verb.children)
     if not over or clause.passive or subject.kind != "person":
         return
+    offices = (noun for word, noun in prepositions(verb) if word == "as" and not clause.stance)
+    yield from (Statement("is_a", e, explicit=True) for noun in offices for e in names.end(noun) if not e.named)
     former = [e for w, n in prepositions(verb) if w == "from" for e in _people(n, names)]
     for thing in (e for t in objects_of(verb, "dobj") for e in names.ends(t) if e.named and not e.role):
         yield Statement("owns", thing, explicit=True, fact=f"{subject.name} owns {thing.name}.")
@@ -273,6 +276,8 @@ def _choice(clause: Clause, subject: End, names: Names) -> Iterator[Statement]:
         yield from (Statement("uses", e, explicit=True) for w, e in after if w == "with")
     if lemma == "use" and not clause.past:
         yield from (Statement("uses", e, ended=True, explicit=True) for t in not_but(verb) for e in names.ends(t))
+    if lemma == "go" and verb.tag_ == "VBG" and not objects:
+        yield from (Statement("uses", e, explicit=True) for e in _tools([e for w, e in after if w == "with"]))
     yield from _dropped(clause, _tools(objects), after)
     yield from _moved(clause, names, after)
     if lemma == "prefer" and not clause.past:
@@ -291,6 +296,25 @@ def _dropped(clause: Clause, objects: list[End], after: list[tuple[str, End]]) -
         yield from (Statement("uses", e, explicit=True) for e in _tools([e for w, e in after if w == "for"]) if objects)
     if lemma == "give" and any(c.lower_ == "up" for c in clause.verb.children):
         yield from (Statement("uses", e, ended=True, explicit=True) for e in _tools([e for w, e in after if w == "on"]))
+
+
+def _medicines(clause: Clause, subject: End, names: Names) -> Iterator[Statement]:
+    """Yield takes for "I'm on ramipril", "she put me on ramipril", and its end for "she stopped the ramipril"."""
+    verb, lemma = clause.verb, clause.verb.lemma_
+    patients = [e for t in objects_of(verb, "dobj") for e in names.end(t) if e.kind == "person"]
+    on = (lemma == "be" and not clause.past) or (lemma in ("put", "start", "go") and clause.past)
+    for word, noun in prepositions(verb):
+        if on and word == "on" and _is_medicine(noun) and (patients or lemma != "put") and not clause.passive:
+            medicine = End(noun.lower_, "concept", named=False)
+            yield from (Statement("takes", medicine, explicit=True, source=who) for who in patients or [subject])
+    if lemma == "stop" and clause.past and not clause.passive:
+        for noun in (t for t in objects_of(verb, "dobj") if _is_medicine(t)):
+            medicine = End(noun.lower_, "concept", named=False)
+            yield Statement("takes", medicine, ended=True, explicit=True, source=names.speaker, presumed=True)
+
+
+def _is_medicine(noun: Token) -> bool:
+    return noun.lower_ in words.MEDICINES or (len(noun) > 6 and noun.lower_.endswith(words.MEDICINE_ENDINGS))
 
 
 def _taken_up(clause: Clause, names: Names) -> Iterator[Statement]:

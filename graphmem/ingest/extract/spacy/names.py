@@ -79,9 +79,11 @@ def _joined(tokens: list[Token]) -> str:
 
 
 def _names_in(span: Span) -> Iterator[Span]:
-    """Yield the names in a span; two if the recognizer merged them, as in "switched from Trello to Linear"."""
-    cut = next((t for t in span[1:-1] if t.lower_ == "to" and t.dep_ == "prep" and t.head not in span), None)
-    if cut is None or not any(c.lower_ == "from" and c.i < cut.i for c in cut.head.children):
+    """Yield the names in a span; two if the recognizer merged them: "from Trello to Linear", "in Rome with Ida"."""
+    split = "with" if span.label_ in ("GPE", "LOC", "FAC", "PERSON") else "to"
+    cut = next((t for t in span[1:-1] if t.dep_ == "prep" and t.lower_ in ("to", split)), None)
+    after_from = cut is not None and any(c.lower_ == "from" and c.i < cut.i for c in cut.head.children)
+    if cut is None or (cut.lower_ == "to" and (cut.head in span or not after_from)):
         yield span
         return
     for part in (span.doc[span.start : cut.i], span.doc[cut.i + 1 : span.end]):

@@ -173,9 +173,8 @@ def _prepositions(clause: Clause, names: Names) -> Iterator[Statement]:
         if len(objects) != 1 or (not simple and objects[0].pos_ != "PROPN" and not objects[0].ent_type_):
             return
         middle = f"_{objects[0].lower_}" if simple and objects[0].pos_ == "NOUN" else ""
-        if simple and (
-            lemma in words.LIKING or simple[0].lower_ in words.MEASURES or (lemma == "have" and is_state(clause))
-        ):
+        has = (lemma == "have" and is_state(clause)) or (lemma == "see" and clause.past)
+        if simple and (has or lemma in words.LIKING or simple[0].lower_ in words.MEASURES):
             return
     sources = [(verb, "")] + ([(objects[0], middle)] if middle else [])
     for head, _ in sources:
@@ -259,7 +258,8 @@ def _is_a(clause: Clause, subject: End, token: Token, names: Names) -> Iterator[
             if word == "of":
                 yield from (Statement(f"is_{token.lower_}_of", t) for t in names.ends(noun))
                 return
-    if (token.tag_ == "NN" and not articles) or (
+    limited = any(c.dep_ in ("amod", "compound") for c in token.children) and token.lower_ in words.OCCUPATIONS
+    if (token.tag_ == "NN" and not articles and not limited) or (
         token.tag_ == "NNS" and len(clause.subjects) == 1 and subject.kind == "person"
     ):
         return  # "I'm game for it", "I'm friends with Ida"

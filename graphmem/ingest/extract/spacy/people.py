@@ -107,6 +107,8 @@ def _relative(token: Token, owner: End, named: End | None, names: Names) -> Iter
     noun, role = token.lemma_.lower(), role_of(token)
     relation = words.relation_to(role)
     if named is not None:
+        if not owner.named and owner.name in words.KIN:
+            return  # "Lucia, Kunle here, mum's son": whose mother isn't said
         if relation == "married_to" and owner.kind != "person":
             return
         certainty = min(EXPLICIT, owner.certainty, named.certainty)

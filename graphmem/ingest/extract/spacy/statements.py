@@ -125,6 +125,8 @@ def _is_ahead(token: Token) -> bool:
     if _is_of_booked(token) or (verb.lemma_ in words.SHIFTING and token.i > 0 and token.nbor(-1).lower_ == "to"):
         return True  # "moved the deadline to Friday"
     chain = list(_up_to_report(verb))
+    if verb.lower_ == "got" and any(c.lower_ in ("'ve", "have", "'s", "has") for c in verb.children):
+        return True  # "I've got an interview on Friday"
     if any(c.dep_ in ("aux", "auxpass") and (c.tag_ == "VBD" or c.lemma_ == "have") for c in verb.children):
         return False
     if any(c.lower_ in ("will", "'ll", "wo") for v in chain[:2] for c in v.children):
