@@ -278,6 +278,14 @@ class FactLedger:
             self._end(edge, end)
         return bool(held)
 
+    def end_others(self, slot: Slot, target_id: str | None, end: End, teller_about: TellerAbout) -> None:
+        """End the facts of a relation with this target, except that of the source of the slot."""
+        source_id, relation = slot
+        rows = [e for e in self._rows.values() if (e.relation, e.target_id) == (relation, target_id)]
+        for edge in rows:
+            if edge.source_id != source_id and _was_known(edge, end):
+                self._end(edge, replace(end, teller=teller_about(edge.source_id)))
+
     def end_fact(self, edge_id: str, end: End, teller_about: TellerAbout) -> bool:
         """End a known fact by its id; return whether it was known.
 

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
+from typing import Literal
 
 from graphmem.inference.premises import write_facts
 from graphmem.ingest.corrections import EarlierExtraction
@@ -286,8 +287,7 @@ class Writer:
             stated = ending.stated
             end = End(stated.valid_to or seen_at, seen_at, episode.id, corrected=stated.why == "corrected")
             if ending.source is None:
-                overrules = stated.why == "over" and not is_assistant(episode)
-                about = partial(teller_about, overrules=overrules)
+                about = partial(teller_about, overrules=stated.why == "over" and not is_assistant(episode))
                 facts.append(_End(end, fact_id=stated.fact_id, teller_about=about))
                 continue
             if stated.presumed and ending.target is not None and not resolver.ids_of(ending.target.canonical):
@@ -295,8 +295,16 @@ class Writer:
             source = mentioned(ending.source)
             target = None if ending.target is None else mentioned(ending.target)
             end = replace(end, teller=teller_about(source.id))
-            slot = (source.id, ending.relation)
-            facts.append(_End(end, slot, target.id if target else None, others=stated.others, presumed=stated.presumed))
+            facts.append(
+                _End(
+                    end,
+                    (source.id, ending.relation),
+                    target.id if target else None,
+                    teller_about=teller_about,
+                    others=stated.others,
+                    presumed=stated.presumed,
+                )
+            )
         for position, statement in enumerate(reading.statements):
             source, target = mentioned(statement.source), mentioned(statement.target)
             if source.id == target.id:
@@ -361,7 +369,7 @@ class Writer:
             if ending.fact_id is not None:
                 ids[ending.fact_id] = None
             elif not resolver.is_new(ending.slot[0]):
-                if ending.others or self._ontology.is_single_valued(ending.slot[1]):
+                if ending.others == "targets" or self._ontology.is_single_valued(ending.slot[1]):
                     slots[ending.slot] = None
                 keys.update(dict.fromkeys(ending.keys))
         for fact in (f for f in statements if isinstance(f, _Fact)):
@@ -375,14 +383,17 @@ class Writer:
                 ended = fact.stated.ended
                 same = _keys(edge.source_id, edge.relation, edge.target_id) if ended else [edge.key]
                 keys.update(dict.fromkeys(same))
+        held = [(o.slot[1], o.target_id) for o in statements if isinstance(o, _End) and o.others == "sources"]
+        offices = tuple(dict.fromkeys(held))
         queries = (
+            *(EdgeQuery(target_ids=(target,), relations=(name,), versions="all") for name, target in offices if target),
             EdgeQuery(keys=tuple(keys), versions="all"),
             EdgeQuery(slots=tuple(slots), versions="all"),
             EdgeQuery(ids=tuple(ids), versions="all"),
         )
         known: dict[str, Edge] = {}
         for query in queries:
-            if query.keys or query.slots or query.ids:
+            if query.keys or query.slots or query.ids or query.target_ids:
                 known.update((e.id, e) for e in self._backend.all_edges([scope], query, chunk=5000))
         named = {(e.source_id, e.relation): None for i in ids if (e := known.get(i)) is not None}
         around = tuple(slot for slot in named if slot not in slots and self._ontology.is_single_valued(slot[1]))
@@ -465,7 +476,7 @@ class _End:
     target_id: str | None = None
     fact_id: str | None = None
     teller_about: TellerAbout = lambda _: None
-    others: bool = False
+    others: Literal["", "targets", "sources"] = ""
     presumed: bool = False
 
     @property
@@ -479,8 +490,11 @@ class _End:
         """End the fact; return whether it was known."""
         if self.fact_id is not None:
             return ledger.end_fact(self.fact_id, self.end, self.teller_about)
-        if self.others:
+        if self.others == "targets":
             ledger.end_slot(self.slot, self.end, kept=self.target_id)
+            return True
+        if self.others:
+            ledger.end_others(self.slot, self.target_id, self.end, self.teller_about)
             return True
         if self.target_id is None:
             return ledger.end_slot(self.slot, self.end)

@@ -80,7 +80,8 @@ class ExtractedEnding:
     source_type
         Type of the source if it isn't among the entities.
     others
-        The facts with other targets end, not the one with this target: "my manager is Ida now".
+        What ends in place of the named fact, if anything. "targets": those with other targets, as in "my manager is Ida
+        now"; "sources": those of other sources, as in "Ida is the CEO of Acme now".
     presumed
         The fact may not be known ("sold the car" ends "drives" and "owns"), which isn't counted.
     """
@@ -92,7 +93,7 @@ class ExtractedEnding:
     valid_to: datetime | None = None
     why: Literal["over", "corrected"] = "over"
     source_type: str | None = None
-    others: bool = False
+    others: Literal["", "targets", "sources"] = ""
     presumed: bool = False
 
 

@@ -35,7 +35,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any, Literal, cast
 
 from graphmem.errors import ExtractionFailed, InvalidInput
 from graphmem.ingest.extract.llm_parse import read_edge, read_entity
@@ -301,7 +301,7 @@ def _ending(item: object) -> ExtractedEnding:
     if not isinstance(item, dict):
         raise ValueError(f"ending {item!r:.80}: expected an object")
     fields = cast("dict[str, object]", item)
-    fact_id, target = fields.get("fact_id"), fields.get("target")
+    fact_id, target, others = fields.get("fact_id"), fields.get("target"), fields.get("others")
     named = dict.fromkeys(("source", "relation"), "-") if isinstance(fact_id, str) else {}
     edge = _edge({**named, **fields, "target": target or "-"})
     return ExtractedEnding(
@@ -312,7 +312,8 @@ def _ending(item: object) -> ExtractedEnding:
         valid_to=edge.valid_to,
         why="corrected" if fields.get("why") == "corrected" else "over",
         source_type=edge.source_type,
-        others=fields.get("others") is True,
+        others=cast("Literal['', 'targets', 'sources']", others if others in ("targets", "sources") else ""),
+        presumed=fields.get("presumed") is True,
     )
 
 

@@ -305,7 +305,7 @@ def test_an_ending_of_a_relation_with_several_values_is_dropped_and_counted(back
 def test_the_facts_with_other_targets_end(backend: GraphBackend) -> None:
     dana, erik = (ExtractedEdge("Eva", "has_manager", name) for name in ("Dana", "Erik"))
     other = ExtractedEdge("Ida", "has_manager", "Dana")
-    only = ExtractedEnding("Eva", "has_manager", "Erik", others=True)
+    only = ExtractedEnding("Eva", "has_manager", "Erik", others="targets")
     say(backend, Extraction(edges=(dana, other)))
     assert say(backend, Extraction(edges=(erik,), endings=(only,)), at=SUMMER) == {}
     again = SUMMER + timedelta(days=1)
@@ -314,6 +314,19 @@ def test_the_facts_with_other_targets_end(backend: GraphBackend) -> None:
         "Eva has manager Dana": (SPRING, SUMMER),
         "Eva has manager Erik": (SUMMER, None),
         "Ida has manager Dana": (SPRING, None),
+    }
+
+
+def test_the_facts_of_other_sources_end(backend: GraphBackend) -> None:
+    dana, erik = (ExtractedEdge(name, "is_ceo_of", "Acme") for name in ("Dana", "Erik"))
+    other = ExtractedEdge("Dana", "is_ceo_of", "Globex")
+    only = ExtractedEnding("Erik", "is_ceo_of", "Acme", others="sources")
+    say(backend, Extraction(edges=(dana, other)))
+    assert say(backend, Extraction(edges=(erik,), endings=(only,)), at=SUMMER) == {}
+    assert {fact: span[:2] for fact, span in spans(backend).items()} == {
+        "Dana is ceo of Acme": (SPRING, SUMMER),
+        "Erik is ceo of Acme": (SUMMER, None),
+        "Dana is ceo of Globex": (SPRING, None),
     }
 
 

@@ -203,7 +203,10 @@ def _succeeded(clause: Clause, edge: ExtractedEdge) -> Iterator[ExtractedEnding]
     new = not clause.past and (new or any(c.lower_ == "now" for c in clause.verb.children))
     if new or edge.relation == "has_launch_date":
         for relation in group:
-            yield ExtractedEnding(edge.source, relation, edge.target, source_type=edge.source_type, others=True)
+            yield ExtractedEnding(edge.source, relation, edge.target, source_type=edge.source_type, others="targets")
+    holds = edge.relation.removeprefix("is_").removesuffix("_of") in words.UNIQUE_OFFICES
+    if holds and (not clause.past or clause.verb.lemma_ == "take") and edge.relation.endswith("_of"):
+        yield ExtractedEnding(edge.source, edge.relation, edge.target, source_type=edge.source_type, others="sources")
 
 
 class Facts:

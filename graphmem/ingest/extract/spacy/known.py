@@ -242,8 +242,10 @@ def _handover(clause: Clause, subject: End, names: Names) -> Iterator[Statement]
     over = verb.lemma_ == "take" and any(c.lower_ == "over" and c.dep_ == "prt" for c in verb.children)
     if not over or clause.passive or subject.kind != "person":
         return
-    offices = (noun for word, noun in prepositions(verb) if word == "as" and not clause.stance)
-    yield from (Statement("is_a", e, explicit=True) for noun in offices for e in names.end(noun) if not e.named)
+    for noun in (n for word, n in prepositions(verb) if word == "as" and not clause.stance):
+        of = [e for word, whole in prepositions(noun) if word == "of" for e in names.end(whole) if e.named]
+        yield from (Statement(f"is_{noun.lower_}_of", e, explicit=True) for e in of)
+        yield from (Statement("is_a", e, explicit=True) for e in names.end(noun) if not (of or e.named))
     former = [e for w, n in prepositions(verb) if w == "from" for e in _people(n, names)]
     for thing in (e for t in objects_of(verb, "dobj") for e in names.ends(t) if e.named and not e.role):
         yield Statement("owns", thing, explicit=True, fact=f"{subject.name} owns {thing.name}.")

@@ -146,6 +146,7 @@ PLANNED_EVENTS: tuple[str, ...] = tuple(_TABLES["words"]["planned_events"].split
 CHANGING = _words("changing")
 CURRENCIES = _words("currencies")
 GROUPS = _words("groups")
+UNIQUE_OFFICES = _words("unique_offices")
 OCCUPATIONS = _words("occupations")
 OCCUPATION_ENDINGS: tuple[str, ...] = tuple(_TABLES["words"]["occupation_endings"].split())
 NO_OCCUPATIONS = _words("no_occupations")

@@ -162,7 +162,7 @@ FULL = Extraction(
         ExtractedEnding("Ann", "works_at"),
         ExtractedEnding("Ümit", "married_to", valid_to=datetime(2024, 1, 1, tzinfo=UTC), source_type="person"),
         ExtractedEnding("Ann", "uses", "vim", why="corrected"),
-        ExtractedEnding("Ann", "has_manager", "Ida", others=True),
+        ExtractedEnding("Ann", "has_manager", "Ida", others="targets", presumed=True),
         ExtractedEnding(fact_id="0190-abc", valid_to=datetime(2024, 1, 1, tzinfo=UTC)),
     ),
 )

@@ -10,7 +10,7 @@ import pytest
 
 from graphmem.ingest.extract.spacy import SpacyExtractor, spacy_available
 from graphmem.models import Episode, Scope
-from graphmem.protocols import ExtractedEdge, Extraction, ExtractionRequest
+from graphmem.protocols import ExtractedEdge, ExtractedEnding, Extraction, ExtractionRequest
 
 pytestmark = pytest.mark.skipif(not spacy_available(), reason="spaCy and an English model are not installed")
 
@@ -50,15 +50,19 @@ def test_a_turn_after_another_gives_the_facts_that_the_page_lists(
     assert sorted(listed(extractor, text, earlier)) == sorted(facts.split("<br>"))
 
 
+def ended(ending: ExtractedEnding) -> str:
+    """Return the facts that an ending is about, as the page writes them."""
+    source = "all others" if ending.others == "sources" else ending.source
+    return f"{source} · {ending.relation} · {'all others' if ending.others == 'targets' else ending.target}"
+
+
 def listed(extractor: SpacyExtractor, text: str, *context: Episode) -> list[str]:
     """Return what Nora's words give, as the page writes it."""
     episode = Episode(scope=Scope(), text=text, speaker="Nora", occurred_at=MONDAY)
     [found] = extractor.extract([ExtractionRequest(episode, context, addressee="Walter")])
     assert isinstance(found, Extraction)
     named = [e for e in found.endings if e.target is not None]
-    ends = [
-        f"ends: {e.source} · {e.relation} · {'all others' if e.others else e.target}" for e in named if not e.presumed
-    ]
+    ends = [f"ends: {ended(e)}" for e in named if not e.presumed]
     presumed: dict[tuple[str, str], list[str]] = {}
     for ending in named:
         if ending.presumed:
