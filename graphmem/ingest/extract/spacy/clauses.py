@@ -103,14 +103,6 @@ def _is_part(verb: Token) -> bool:
     return naming or letting or verb.dep_ in ("acomp", "oprd")
 
 
-def is_death(verb: Token) -> bool:
-    """Return whether a verb says that somebody died: "passed away", "had to be put down"."""
-    words_after = {c.lower_ for c in verb.children}
-    put = verb.lemma_ == "put" and verb.tag_ == "VBN" and any(h.dep_ == "auxpass" for h in helpers(verb))
-    asleep = "down" in words_after or any(t.lower_ == "sleep" for t in verb.subtree)
-    return verb.lemma_ == "die" or (verb.lemma_ == "pass" and "away" in words_after) or (put and asleep)
-
-
 def governor(token: Token) -> Token:
     """Return the verb that governs a word."""
     while token.dep_ != "ROOT" and token.pos_ not in ("VERB", "AUX"):
@@ -313,13 +305,18 @@ def _inherited(verb: Token) -> tuple[list[Token], float] | None:
         return _inherited(head)
     if verb.dep_ in ("relcl", "acl") and verb.head.pos_ in ("PROPN", "NOUN"):
         head = verb.head
+        if verb.dep_ == "relcl" and head.dep_ == "appos" and head.nbor(-1).lower_ == "not":
+            head = head.head  # "it was Rita, not Paul, who"
         if verb.dep_ == "acl" and (verb.tag_ != "VBN" or verb.lemma_ in ("call", "name")):
             return None
         copula = head.head
         if verb.dep_ == "relcl" and verb.lemma_ == "be" and any(c.lower_ == "which" for c in verb.children):
             return None  # often refers to the whole sentence
-        if head.dep_ == "attr" and copula.lemma_ == "be" and not negation(copula) and not _unreal(copula):
-            return subjects_of(copula), 0.9
+        if head.dep_ == "attr" and copula.lemma_ == "be" and not _unreal(copula):
+            if any(t.lower_ == "it" for t in subjects_of(copula)):
+                return [head], 0.9  # "it's Rita who"
+            if not negation(copula):
+                return subjects_of(copula), 0.9
         return [head], 0.9
     if (verb.dep_ == "ROOT" or (verb.dep_ in ("ccomp", "advcl") and verb.i < verb.head.i)) and _says_i(verb):
         return [], 0.4
@@ -386,9 +383,19 @@ def _is_spliced(verb: Token, found: list[Token]) -> bool:
 
 
 def _is_on_condition(verb: Token) -> bool:
-    """Return whether a clause says what somebody will do if something else happens."""
-    will = any(a.lower_ in ("will", "'ll", "wo") for a in helpers(verb))
-    return will and any(c.dep_ == "advcl" and _conditional(c) for c in verb.children)
+    """Return whether a clause says what somebody does if or when something else happens; not a habit at a time."""
+    if verb.tag_ == "VBD" or any(a.tag_ == "VBD" for a in helpers(verb)):
+        return False
+    beside = [c for c in verb.children if c.dep_ == "advcl"]
+    beside += [c for soon in verb.children if soon.lower_ == "soon" for c in soon.children if c.dep_ == "advcl"]
+    once = verb.lemma_ not in words.HABITS | words.LIKING and any(_is_ahead_of(c) for c in beside)
+    return once or any(_conditional(c) for c in beside)
+
+
+def _is_ahead_of(verb: Token) -> bool:
+    """Return whether a clause beside another one is that of a time to come: "when I retire", "as soon as it ends"."""
+    marked = any(c.dep_ in ("mark", "advmod") and c.lower_ in ("when", "once") for c in verb.children)
+    return (marked or verb.head.lower_ == "soon") and verb.tag_ in ("VBP", "VBZ")
 
 
 def _conditional(verb: Token) -> bool:

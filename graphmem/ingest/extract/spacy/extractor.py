@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -56,6 +56,7 @@ ENOUGH = 4 * MAX_EDGES
 _ENOUGH_NAMES = 4 * MAX_ENTITIES  # the same for names in documents without facts
 CO_OCCURRENCE = 0.3
 MAX_CORRECTED = 2000
+_NEW_JOB = re.compile(r"\b(?:got|landed|accepted|took|found|offer|hired)\b")
 _CORRECTED_WITHIN = timedelta(hours=1)
 _OTHER_LANGUAGE = Extraction(dropped=(("not English", 1),))
 
@@ -225,6 +226,7 @@ class SpacyExtractor(Extractor):
         edges: list[ExtractedEdge] = []
         endings: list[ExtractedEnding] = []
         mentioned: dict[tuple[str, str], ExtractedEntity] = {}
+        starts: dict[str, datetime] = {}
         for sentence in doc.sents:
             _add_names(mentioned, names, sentence)
             if len(sentence) > MAX_SENTENCE or is_question(sentence) or any(t.text == "=" for t in sentence):
@@ -240,9 +242,17 @@ class SpacyExtractor(Extractor):
                     else:
                         endings.append(found)
                 endings += facts.endings(clause)
+                starts.update(facts.start_of(clause))
             near = _together(sentence, names, edges[before:])
             edges += near if episode.speaker is None else (e for e in near if e.relation == "part_of")
-        return edges, endings, mentioned
+        return [_started(edge, starts) for edge in edges], endings, mentioned
+
+
+def _started(edge: ExtractedEdge, starts: Mapping[str, datetime]) -> ExtractedEdge:
+    """Return a new job with its first day, if another sentence says it: "I got the job at Acme! I start on Monday"."""
+    new = edge.relation == "works_at" and not edge.ended and _NEW_JOB.search(edge.fact) is not None
+    begin = starts.get(edge.source) if new and edge.valid_from is None else None
+    return edge if begin is None else replace(edge, valid_from=begin)
 
 
 def _is_small_talk(edge: ExtractedEdge, assistant: str, user: str) -> bool:

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from spacy.tokens import Span, Token
 
 _RUMOR = re.compile(
-    r"\b(?:so I(?:'ve| have)? heard|so I(?:'m| am| was) told|apparently|allegedly|rumor has it)\b", re.IGNORECASE
+    r"\b(?:so I(?:'ve| have)? heard|so I(?:'m| am| was) told|apparently|allegedly|rumou?r has it)\b", re.IGNORECASE
 )
 
 _BESIDE = re.compile(  # what is added to a home or a job, and doesn't replace it
@@ -302,6 +302,14 @@ class Facts:
         return frozenset(
             t.i for t in heads if any(e.name.casefold() in others for n in t.children for e in self._names.end(n))
         )
+
+    def start_of(self, clause: Clause) -> dict[str, datetime]:
+        """Return when somebody starts, for "I start on Monday", by name."""
+        verb = clause.verb
+        if verb.lemma_ not in ("start", "begin") or objects_of(verb, "dobj", "xcomp") or clause.negated:
+            return {}
+        begin = Period.of(clause, self._dates, self._reference).begin
+        return {} if begin is None else {s.name: begin for s in self._subjects(clause) if s.kind == "person"}
 
     def of_last_days(self, sentence: Span) -> Iterator[ExtractedEdge]:
         """Yield the endings of jobs stated by a "last day"."""

@@ -55,7 +55,8 @@ def homes(clause: Clause, names: Names, period: Period) -> Iterator[Statement]:
             yield from (Statement("lives_in", t, explicit=True) for t in _towns(noun, names, sure=not settles))
         elif moves and word == "to":
             towns = list(_towns(noun, names, sure=False)) or list(_unknown_town(clause, noun, names))
-            yield from (Statement("lives_in", t, explicit=True) for t in towns)
+            last = not any(w == "to" and n.i > noun.i for w, n in ways)  # "to Oslo, then to Bergen"
+            yield from (Statement("lives_in", t, ended=not last, explicit=True) for t in towns)
         elif moves and word in ("from", "of"):
             known = list(places(noun, names))
             yield from (Statement("lives_in", t, ended=True, explicit=True) for t in known)
@@ -84,6 +85,8 @@ def _ways(verb: Token) -> Iterator[tuple[str, Token]]:
     """Yield the prepositions of a verb, including those of "back to", "over to", "away from"."""
     yield from prepositions(verb)
     for child in verb.children:
+        for further in child.conjuncts if child.dep_ == "prep" else ():  # "to Oslo and finally to Bergen"
+            yield from ((further.lower_, noun) for noun in further.children if noun.dep_ == "pobj")
         if child.dep_ in ("advmod", "prt") and child.lower_ in ("back", "over", "down", "up", "out", "away", "here"):
             yield from prepositions(child)
 
@@ -215,6 +218,8 @@ def _beginning(clause: Clause, subject: End, names: Names, period: Period) -> It
     if clause.passive or clause.ended or not (clause.past or period.begin or _under_way(clause)):
         return
     job, offer = _job_noun(verb), _offer(verb)
+    if any(_declines(other) for other in verb.conjuncts if other.i > verb.i):
+        return
     found: list[tuple[str, Token]] = []
     if job is not None and (lemma in words.GETTING or (lemma == "have" and is_state(clause))):
         if lemma in ("get", "have") and not (clause.past or period.ahead):
@@ -250,6 +255,11 @@ def _beginning(clause: Clause, subject: End, names: Names, period: Period) -> It
 
 def _accepted(subject: End, employer: End) -> str:
     return f"{subject.name} accepted an offer from {employer.name}."
+
+
+def _declines(verb: Token) -> bool:
+    turned = verb.lemma_ == "turn" and any(c.lower_ == "down" for c in verb.children)
+    return turned or verb.lemma_ in ("decline", "reject", "refuse")
 
 
 def _under_way(clause: Clause) -> bool:

@@ -275,7 +275,7 @@ def _choice(clause: Clause, subject: End, names: Names) -> Iterator[Statement]:
                 yield Statement("uses", end, ended=word == "from", explicit=True)
     if lemma == "replace" and clause.past and not clause.passive and any(w in ("with", "by") for w, _ in after):
         yield from (Statement("uses", e, ended=True, explicit=True) for e in objects)
-        yield from (Statement("uses", e, explicit=True) for w, e in after if w == "with")
+        yield from (Statement("uses", e, explicit=True) for e in _tools([e for w, e in after if w in ("with", "by")]))
     if lemma == "use" and not clause.past:
         yield from (Statement("uses", e, ended=True, explicit=True) for t in not_but(verb) for e in names.ends(t))
     if lemma == "go" and verb.tag_ == "VBG" and not objects:

@@ -251,6 +251,8 @@ class Names:
             return None
         if span.label_ == "PERSON" and (any(c.isdigit() for c in text) or canonical(text) in words.KIN):
             return None
+        if span.label_ == "PERSON" and any(t.is_lower and t.pos_ == "VERB" for t in span):
+            return None  # "Peter remarried Sofia"
         if span.label_ == "PERSON" and text in self._full:
             return self._full[text]
         return self._checked(text, words.ENTITY_TYPES[span.label_], named=True, label=span.label_)

@@ -107,6 +107,8 @@ def _objects(clause: Clause, names: Names) -> Iterator[Statement]:
     acts = lemma in ("go", "try", "practice", "practise", "start", "stop", "quit") and not objects_of(verb, "dobj")
     if lemma in words.LIKING or acts:  # not "quit my job, freelancing now"
         for token in objects_of(verb, "xcomp", "advcl"):
+            if lemma == "start" and token.left_edge.i > 0 and token.left_edge.nbor(-1).text == ",":
+                continue  # "I start on Monday, leaving Acme"
             if (token.tag_ == "VBG" or token.text.endswith("ing")) and (lemma != "go" or token.i == verb.i + 1):
                 yield from (Statement(relation, target) for target in _activity(token, names))
 

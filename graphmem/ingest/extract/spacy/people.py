@@ -55,7 +55,7 @@ def _called(token: Token, owner: End | None, names: Names, dates: Dates) -> Iter
     """Yield "Max is_a dog" for "a dog named Max", and its owner if the clause names one."""
     noun = token.lemma_.lower()
     role = role_of(token)
-    naming = participles(token, "named", "called")
+    naming = participles(token, "named", "called") if token.head.lemma_ != "play" else []  # a part in a play
     called = [t for verb in naming for t in objects_of(verb, "oprd", "dobj", "attr") if t.pos_ == "PROPN"]
     for end in (e for t in called for e in names.ends(t) if not e.role):
         if noun in words.RELATIONAL and owner is not None:

@@ -117,11 +117,14 @@ def _is_of_booked(token: Token) -> bool:
         return False
     lead = token.nbor(-1).lower_ if token.i > token.sent.start else ""
     months = lead == "in" and any(c.lower_ == "for" and verb.i < c.i < token.i for c in verb.children)
-    return lead == "for" or months  # "signed up for the marathon in May", not "for a class yesterday"
+    back = lead == "on" and token.i > 1 and token.nbor(-2).lower_ == "back"  # "back on the 18th"
+    return lead == "for" or months or back  # "signed up for the marathon in May", not "for a class yesterday"
 
 
 def _is_ahead(token: Token) -> bool:
     verb = dated(token)
+    if token.i > token.sent.start and token.nbor(-1).lower_ == "since":
+        return False
     if _is_of_booked(token) or (verb.lemma_ in words.SHIFTING and token.i > 0 and token.nbor(-1).lower_ == "to"):
         return True  # "moved the deadline to Friday"
     chain = list(_up_to_report(verb))
