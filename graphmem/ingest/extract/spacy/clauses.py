@@ -386,16 +386,18 @@ def _is_on_condition(verb: Token) -> bool:
     """Return whether a clause says what somebody does if or when something else happens; not a habit at a time."""
     if verb.tag_ == "VBD" or any(a.tag_ == "VBD" for a in helpers(verb)):
         return False
-    beside = [c for c in verb.children if c.dep_ == "advcl"]
-    beside += [c for soon in verb.children if soon.lower_ == "soon" for c in soon.children if c.dep_ == "advcl"]
+    heads = [verb, *(c for c in verb.children if c.lower_ == "soon")]
+    beside = [c for head in heads for c in head.children if c.dep_ == "advcl"]
     once = verb.lemma_ not in words.HABITS | words.LIKING and any(_is_ahead_of(c) for c in beside)
-    return once or any(_conditional(c) for c in beside)
+    marks = (c.lower_ for verb in beside for c in verb.children if c.dep_ == "mark")
+    return once or any(mark in ("if", "unless", "provided", "supposing") for mark in marks)
 
 
 def _is_ahead_of(verb: Token) -> bool:
     """Return whether a clause beside another one is that of a time to come: "when I retire", "as soon as it ends"."""
     marked = any(c.dep_ in ("mark", "advmod") and c.lower_ in ("when", "once") for c in verb.children)
-    return (marked or verb.head.lower_ == "soon") and verb.tag_ in ("VBP", "VBZ")
+    of_it = any(t.lower_ == "it" for t in subjects_of(verb))  # "when it comes to games"
+    return (marked or verb.head.lower_ == "soon") and verb.tag_ in ("VBP", "VBZ") and not of_it
 
 
 def _conditional(verb: Token) -> bool:
