@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import MAXYEAR, MINYEAR, datetime, timedelta
 from typing import Annotated, Any, ClassVar, Self, TypedDict, TypeVar, cast
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
@@ -75,13 +75,19 @@ Duration = Annotated[timedelta, BeforeValidator(_duration)]
 """A positive duration; a number is seconds, a text a number and one of s, m, h, d, w."""
 
 
+def _in_calendar(moment: datetime) -> datetime:
+    if moment.year in (MINYEAR, MAXYEAR):
+        raise ValueError(f"the year {moment.year} stands for no date; leave the field out")
+    return moment
+
+
 class _Item(Model):
     """Common fields of turns and documents."""
 
     episode_source: ClassVar[EpisodeSource]
 
     text: Annotated[Text, Field(min_length=1), AfterValidator(_has_words)]
-    occurred_at: UTCDateTime | None = None
+    occurred_at: Annotated[UTCDateTime, AfterValidator(_in_calendar)] | None = None
     external_id: Identifier | None = None
     metadata: Properties = {}
     attachments: tuple[Attachment, ...] = ()

@@ -20,7 +20,7 @@ from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
 
-from graphmem.errors import Conflict, ExtractionFailed, ExtractorMisconfigured, InvalidInput
+from graphmem.errors import Conflict, ExtractionFailed, ExtractorMisconfigured, GraphMemError, InvalidInput
 from graphmem.ingest.contradictions import ContradictionCheck
 from graphmem.ingest.entity_matching import NoteLinks, SimilarEntities
 from graphmem.ingest.failures import Pause, RetryRule, attempts_after, pause_message, requeue, requeued, without_delay
@@ -529,12 +529,17 @@ class ExtractionQueue:
             written.add(done)
             if done.is_outdated:
                 outdated += [reading.episode.id for reading in readings]
-        except (InvalidInput, Conflict) as error:
+        except Exception as error:
+            if isinstance(error, _NOT_OF_AN_EPISODE) and not isinstance(error, (InvalidInput, Conflict)):
+                raise
             if len(readings) == 1:
                 return [(readings[0].episode, error)]
             each = ([reading] for reading in readings)
             return [failure for one in each for failure in self._write(scope, one, written, since, outdated)]
         return []
+
+
+_NOT_OF_AN_EPISODE = (GraphMemError, OSError, MemoryError)
 
 
 def _ends_by_name(extraction: Extraction) -> bool:

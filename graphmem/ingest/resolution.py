@@ -9,13 +9,15 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Protocol
+from dataclasses import dataclass, field, replace
+from datetime import MAXYEAR, MINYEAR, datetime
+from typing import Protocol, get_args
 
 from graphmem.errors import InvalidInput
 from graphmem.models import (
+    STATED_KINDS,
     Alias,
+    Certainty,
     EdgeType,
     Entity,
     Episode,
@@ -97,12 +99,17 @@ def read_extraction(
             mentions.setdefault(mention.canonical, mention)
     statements: list[ExtractedFact] = []
     for edge in extraction.edges:
+        begin, until = _dated(edge.valid_from), _dated(edge.valid_to)
+        if (begin, until) != (edge.valid_from, edge.valid_to):
+            edge = replace(edge, valid_from=begin, valid_to=until)
         try:
             statements.append(statement_of(edge, mentions, ontology, allowed=speaker))
         except InvalidInput as error:
             dropped[_reason(error)] += 1
     endings: list[Ending] = []
     for ending in extraction.endings:
+        if ending.valid_to != _dated(ending.valid_to):
+            ending = replace(ending, valid_to=None)
         if ending.fact_id is not None:
             endings.append(Ending(None, "", ending))
             continue
@@ -167,8 +174,11 @@ def statement_of(
     Raises
     ------
     InvalidInput
-        If a name is too short or the relation is empty after cleaning, both ends are the same, or a time is naive.
+        If a name is too short or the relation is empty after cleaning, both ends are the same, a time is naive, or the
+        certainty or the kind is none that the store knows.
     """
+    if edge.certainty not in get_args(Certainty) or edge.kind not in STATED_KINDS:
+        raise InvalidInput(f"unknown certainty or kind: {edge.certainty!r:.40}, {edge.kind!r:.40}")
     for field_name, moment in (("valid_from", edge.valid_from), ("valid_to", edge.valid_to)):
         if moment is not None and moment.utcoffset() is None:
             raise InvalidInput(f"naive {field_name}: {moment.isoformat()} has no time zone")
@@ -187,6 +197,11 @@ def statement_of(
         raise InvalidInput(f"self-loop: {edge.source!r} {relation} itself")
     kind, fact = ontology.edge_type(edge.edge_type, relation), fact_text(edge.fact)
     return ExtractedFact(source, target, relation, kind, fact, edge, properties or {})
+
+
+def _dated(moment: datetime | None) -> datetime | None:
+    """Return a time that is stated, or None in the first or last year of the calendar, by which models mean no date."""
+    return None if moment is None or moment.year in (MINYEAR, MAXYEAR) else moment
 
 
 def clamped(confidence: float) -> float:

@@ -14,11 +14,21 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, time, timedelta
 from typing import Any, Literal, NamedTuple
 
-from graphmem.models import Certainty, Edge, EdgeEnd, EdgeKey, ended, is_retracted, may_end, new_id, retracted
+from graphmem.models import (
+    Certainty,
+    Edge,
+    EdgeEnd,
+    EdgeKey,
+    ended,
+    is_retracted,
+    may_end,
+    new_id,
+    retracted,
+)
+from graphmem.models.base import END_OF_TIME, START_OF_TIME
 from graphmem.text.normalize import plain_fact
 
 DAY = timedelta(days=1)
-
 
 Teller = Literal["subject", "other", "external"]
 """Who states a fact: the one it is about, somebody else, or an external text, such as a document or a tool's output."""
@@ -105,7 +115,7 @@ def superseded(edge: Edge, by: Edge, successor: str, now: datetime) -> Edge | No
         if told_at(edge) > told_at(by):
             return None
         if edge.valid_from_assumed:
-            edge = edge.changed(valid_from=at - DAY)
+            edge = edge.changed(valid_from=day_before(at))
         elif _same_day(edge.valid_from, at):
             at = told_at(edge)
         else:
@@ -206,8 +216,8 @@ def decide(
 
 def _event(same: Sequence[Edge], new: Edge) -> Decision:
     """Store an event as an interval of at least a day; the same one told again is supported."""
-    if new.valid_to is None or new.valid_to < new.valid_from + DAY:
-        new = new.changed(valid_to=new.valid_from + DAY)
+    if new.valid_to is None or new.valid_to < day_after(new.valid_from):
+        new = new.changed(valid_to=day_after(new.valid_from))
     for edge in same:
         if edge.kind == "event" and edge.valid_to and new.valid_to:  # noqa: SIM102
             if edge.valid_from < new.valid_to and new.valid_from < edge.valid_to:
@@ -281,7 +291,7 @@ def without_telling(edge: Edge, removed: Collection[datetime], left: Sequence[Fa
         return edge.changed(told_at=max(first, told))
     if not edge.valid_from_assumed and first > told:
         return edge.changed(told_at=first)
-    begins = first if edge.valid_to is None or first < edge.valid_to else edge.valid_to - DAY
+    begins = first if edge.valid_to is None or first < edge.valid_to else day_before(edge.valid_to)
     return edge.changed(told_at=first, valid_from=begins, valid_from_assumed=True)
 
 
@@ -319,6 +329,16 @@ class _Telling:
 def _same_day(one: datetime, other: datetime) -> bool:
     """Return whether two beginnings are the same day, if one of them is only a date."""
     return time() in (one.time(), other.time()) and one.date() == other.date()
+
+
+def day_before(moment: datetime) -> datetime:
+    """Return a time one day earlier, or the first one of the calendar."""
+    return moment - DAY if moment - START_OF_TIME > DAY else START_OF_TIME
+
+
+def day_after(moment: datetime) -> datetime:
+    """Return a time one day later, or the last one of the calendar."""
+    return moment + DAY if END_OF_TIME - moment > DAY else END_OF_TIME
 
 
 @dataclass(slots=True)
@@ -515,8 +535,8 @@ class _Slot:
                 prior, end, by, reason = end, starts, successor.edge.id, "replaced"
         if end is not None and end <= begins and by is not None:
             if begin.assumed:
-                begins = end - DAY  # when it began isn't known, only that it had
-            elif begins < begin.told_at <= begins + DAY:
+                begins = day_before(end)  # when it began isn't known, only that it had
+            elif begins < begin.told_at <= day_after(begins):
                 end = begin.told_at
             else:
                 end, reason = begins, "corrected"

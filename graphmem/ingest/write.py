@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from typing import Literal
 
@@ -15,7 +15,7 @@ from graphmem.ingest.corrections import EarlierExtraction
 from graphmem.ingest.entity_matching import NoteLinks, Outdated, Prepared, SimilarEntities
 from graphmem.ingest.fact_ledger import End, FactLedger, TellerAbout, entity_names, open_ledger, teller_of
 from graphmem.ingest.resolution import EntityMention, InterpretedEpisode, Resolver, clamped
-from graphmem.ingest.supersession import Teller
+from graphmem.ingest.supersession import Teller, day_after, day_before
 from graphmem.models import (
     Changes,
     Edge,
@@ -35,8 +35,6 @@ from graphmem.protocols import ExtractedEdge, GraphBackend, Redactor
 from graphmem.telemetry import count, span
 from graphmem.text.normalize import canonical, fact_text, plain_fact
 from graphmem.trust import is_assistant, speaker_of
-
-_LAST_DAY = timedelta(days=1)
 
 
 @dataclass(slots=True)
@@ -312,7 +310,7 @@ class Writer:
                 continue
             stated = statement.stated
             ends = stated.valid_to or (seen_at if stated.ended else None)
-            if ends is not None and stated.ended and seen_at < ends <= seen_at + _LAST_DAY:
+            if ends is not None and stated.ended and seen_at < ends <= day_after(seen_at):
                 ends = seen_at  # "today" lasts until midnight, but what is over is over when that is said
             begin = stated.valid_from or _beginning(seen_at, ends)
             if ends is not None and ends < begin:
@@ -466,7 +464,7 @@ def _beginning(seen_at: datetime, end: datetime | None) -> datetime:
     """Return the beginning of a fact that states none: when it was stated, or its last day if it had ended by then."""
     if end is None or end > seen_at:
         return seen_at
-    return end - _LAST_DAY
+    return day_before(end)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,10 @@ from conftest import OpenMemory
 from toy import FAILS, ToyExtractor, read
 
 from graphmem import BackendUnavailable, GraphMemory, MissingExtra
-from graphmem.protocols import ExtractedEdge, ExtractedEntity, Extraction, ExtractionRequest
+from graphmem.ingest.resolution import InterpretedEpisode
+from graphmem.models import Episode
+from graphmem.models.base import END_OF_TIME, START_OF_TIME
+from graphmem.protocols import ExtractedEdge, ExtractedEnding, ExtractedEntity, Extraction, ExtractionRequest
 from graphmem.registry import open_backend
 
 GOOD = "Alice Stone | knows | Bob Miller"
@@ -255,6 +259,22 @@ HOSTILE = {
     "None as name": Extraction(entities=(ExtractedEntity(None),)),  # pyright: ignore[reportArgumentType]
     "None in place of an extraction": None,
     "an unknown edge type": Extraction(edges=(ExtractedEdge("Ann Lee", "knows", "Bob Miller", edge_type="Semantic"),)),
+    "an unknown certainty": Extraction(
+        edges=(ExtractedEdge("Ann Lee", "knows", "Bob Miller", certainty="sure"),)  # pyright: ignore[reportArgumentType]
+    ),
+    "an unknown kind": Extraction(
+        edges=(ExtractedEdge("Ann Lee", "knows", "Bob Miller", kind="thing"),)  # pyright: ignore[reportArgumentType]
+    ),
+    "the first and the last date": Extraction(
+        edges=(
+            ExtractedEdge("Ann Lee", "knows", "Bob Miller", valid_from=END_OF_TIME, kind="event"),
+            ExtractedEdge("Ann Lee", "owns", "Skiff", valid_to=START_OF_TIME, ended=True),
+        ),
+        endings=(ExtractedEnding("Ann Lee", "lives_in", valid_to=START_OF_TIME),),
+    ),
+    "a number as relation": Extraction(
+        edges=(ExtractedEdge("Ann Lee", 7, "Bob Miller"),)  # pyright: ignore[reportArgumentType]
+    ),
     "an end before the beginning": Extraction(
         edges=(
             ExtractedEdge(
@@ -281,6 +301,22 @@ def test_what_an_extractor_returns_never_stops_the_queue(
     memory.remember(GOOD)
     assert memory.flush(timeout=60) == 0
     assert len(memory.history("Alice Stone")) == 1
+    assert len(memory.facts("Ann Lee")) <= 1  # what was stored can be read
+
+
+def test_an_error_of_one_episode_in_the_write_is_a_failure_of_that_episode(
+    store_url: str, open_memory: OpenMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(episode: Episode, *_: object, **__: object) -> InterpretedEpisode:
+        found = InterpretedEpisode(episode, (), ())
+        return replace(found, statements=(None,)) if FAILS in episode.text else found  # pyright: ignore[reportArgumentType]
+
+    monkeypatch.setattr("graphmem.ingest.queue.read_extraction", read)
+    memory = open_memory(store_url, extractor=Returns(Extraction()), **FAST)
+    memory.remember(f"this {FAILS}")
+    memory.remember(GOOD)
+    assert memory.flush(timeout=60) == 0
+    assert memory.stats().failed_episodes == 1
 
 
 def test_extractor_that_loses_results_fails_its_episodes(store_url: str, open_memory: OpenMemory) -> None:

@@ -365,6 +365,17 @@ def test_earliest_and_latest_times_are_kept(memory: GraphMemory) -> None:
     assert (fact.valid_from, fact.valid_to) == (datetime.fromisoformat(first), datetime.fromisoformat(last))
 
 
+def test_a_fact_that_ended_at_the_earliest_time_is_past(memory: GraphMemory) -> None:
+    memory.add_facts([{**FACT, "valid_to": "0001-01-01T00:00:00Z"}])
+    assert not memory.facts("Alice Stone")
+
+
+@pytest.mark.parametrize("year", ["0001", "9999"])
+def test_a_turn_in_the_first_or_last_year_is_refused(memory: GraphMemory, year: str) -> None:
+    with pytest.raises(InvalidInput, match="stands for no date"):
+        memory.remember("Hello there", occurred_at=f"{year}-05-01")
+
+
 @pytest.mark.parametrize(("limit", "allowed"), [(-1, r"[01]\b"), (-(2**70), r"[01]\b"), (2**70, "10000|2147483646")])
 @pytest.mark.parametrize("call", WITH_A_LIMIT.values(), ids=WITH_A_LIMIT)
 def test_limit_out_of_range_is_refused(acquainted: GraphMemory, call: Call, limit: int, allowed: str) -> None:
