@@ -62,6 +62,13 @@ class _Seen:
         return now - self.far >= _FULL_SCAN_INTERVAL
 
 
+def _cursor(seen: _Seen | None, now: float) -> str:
+    """Return the id after which rows may be unindexed; very late rows are covered only at intervals."""
+    if seen is None:
+        return ""
+    return first_id_at(seen.far - _MAX_LATENESS if seen.is_old(now) else seen.last - _USUAL_LATENESS)
+
+
 @dataclass(slots=True)
 class Snapshot:
     """An in-memory corpus with the index states and positions up to which it was read.
@@ -150,30 +157,26 @@ class SearchIndex:
         if self.follower is not None:
             return list(scopes)
         now = self._now()
+        generations = {scope: self._generations.get(scope) for scope in scopes}  # first: see `_require_model`
+        seen = {(scope, kind): self._indexed.get((scope, kind)) for scope in scopes for kind in _KINDS}
         cursors = [
-            IndexCursor(scope, self._cursor(scope, "episode", now), self._cursor(scope, "fact", now))
-            for scope in scopes
+            IndexCursor(scope, *(_cursor(seen[scope, kind], now) for kind in ("episode", "fact"))) for scope in scopes
         ]
         found: list[Scope] = []
         for scope, news in zip(scopes, self._backend.index_status(cursors), strict=True):
-            is_known = self._generations.get(scope) == news.state.generation
+            is_known = generations[scope] == news.state.generation
             if news.waiting or not is_known or news.state.model not in (None, self._encoder.model):
                 found.append(scope)
             else:
                 for kind in _KINDS:
-                    self._settle(scope, kind, now)
+                    self._settle(scope, kind, now, seen[scope, kind])
         return found
 
-    def _cursor(self, scope: Scope, kind: IndexKind, now: float) -> str:
-        """Return the id after which rows may be unindexed; very late rows are covered only at intervals."""
-        if (seen := self._indexed.get((scope, kind))) is None:
-            return ""
-        return first_id_at(seen.far - _MAX_LATENESS if seen.is_old(now) else seen.last - _USUAL_LATENESS)
-
-    def _settle(self, scope: Scope, kind: IndexKind, now: float) -> None:
-        """Record a scan that found no unindexed rows after the cursor."""
-        seen = self._indexed.get((scope, kind))
-        self._indexed[scope, kind] = _Seen(now, now if seen is None or seen.is_old(now) else seen.far)
+    def _settle(self, scope: Scope, kind: IndexKind, now: float, seen: _Seen | None) -> None:
+        """Record a scan that found no unindexed rows after the cursor of `seen`, unless that was reset meanwhile."""
+        with self._lock:
+            if self._indexed.get((scope, kind)) is seen:
+                self._indexed[scope, kind] = _Seen(now, now if seen is None or seen.is_old(now) else seen.far)
 
     def _now(self) -> float:
         """Return the time. Reset all cursors if the clock went back, since new ids may be below indexed ones."""
@@ -195,7 +198,7 @@ class SearchIndex:
             if not acquired:
                 return 0, False
             for _ in range(_ATTEMPTS):
-                now = self._now()
+                now, seen = self._now(), self._indexed.get((scope, kind))
                 waiting = self._waiting(scope, kind, limit, now)
                 if not waiting:
                     return 0, True
@@ -203,7 +206,7 @@ class SearchIndex:
                     self._unindexed.advance(scope, kind, waiting, limit)
                     complete = self._unindexed.is_complete(scope, kind, len(waiting), limit)
                     if complete:
-                        self._settle(scope, kind, now)
+                        self._settle(scope, kind, now, seen)
                     return len(waiting), complete
         return limit, False  # none of them, as erasures intervened; the caller goes on if there is time
 
@@ -212,8 +215,8 @@ class SearchIndex:
         state = self._backend.index_state(scope)
         built = state.model
         if self._generations.get(scope) != state.generation:
-            self._generations[scope] = state.generation
             self.reset_cursor(scope)  # entries were removed, so indexed rows may be unindexed again
+            self._generations[scope] = state.generation  # last: who reads it reads the new cursors
         if built is None or built == self._encoder.model:
             return
         if built == "":
@@ -226,9 +229,10 @@ class SearchIndex:
 
     def _waiting(self, scope: Scope, kind: IndexKind, limit: int, now: float) -> list[str]:
         """Return the ids of unindexed rows after the cursor."""
-        waiting = self._unindexed.find(scope, kind, after=self._cursor(scope, kind, now), limit=limit)
+        seen = self._indexed.get((scope, kind))
+        waiting = self._unindexed.find(scope, kind, after=_cursor(seen, now), limit=limit)
         if not waiting:
-            self._settle(scope, kind, now)
+            self._settle(scope, kind, now, seen)
         return waiting
 
     def _index(self, scope: Scope, kind: IndexKind, ids: Sequence[str]) -> bool:
@@ -386,7 +390,7 @@ class SearchIndex:
     @contextmanager
     def copy(self, scopes: Sequence[Scope]) -> Generator[Snapshot]:
         """Yield an up-to-date snapshot of the scopes, exclusively to one thread at a time: call no model meanwhile."""
-        key = tuple(scopes)
+        key = tuple(sorted(set(scopes), key=str))
         with self._lock:
             kept = self._copies.get(key)
         dimension = kept.corpus.dimension if kept is not None and kept.corpus.has_vectors else self._dimension(key)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -328,9 +329,10 @@ class GraphRAGService:
     @in_span("graphmem.search.index")
     def _index_waiting(self, scopes: Sequence[Scope], seconds: float) -> list[str]:
         degraded: list[str] = []
+        deadline = time.monotonic() + seconds
         for scope in self.index.stale_scopes(scopes):
             try:
-                if not self.index.index_waiting(scope, seconds=seconds):
+                if not self.index.index_waiting(scope, seconds=max(0.0, deadline - time.monotonic())):
                     degraded.append(f"scope {scope}: not all rows are indexed yet")
             except EmbeddingFailed as error:
                 degraded.append(f"no vectors of new episodes: {error}")

@@ -14,6 +14,7 @@ from typing import Any, cast
 import pytest
 import uuid_utils
 
+from graphmem import GraphMemory
 from graphmem.errors import BackendUnavailable
 from graphmem.index.encoder import EpisodeEncoder
 from graphmem.index.follower import VectorFollower
@@ -125,6 +126,49 @@ def test_rows_from_before_the_last_indexing_are_not_scanned_again(
     assert index.stale_scopes([HOME]) == []
     [cursor] = cursors
     assert cursor.episode == first_id_at(clock.begin + 20.0 - module._USUAL_LATENESS)  # pyright: ignore[reportPrivateUsage]
+
+
+def test_a_scan_that_began_before_a_reset_hides_nothing(
+    store: GraphBackend, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(store, clock, -3600.0)
+    index = settled(store, HOME)
+    clock.seconds = 1.0
+    store.reset_index(HOME)  # by another process
+    status = store.index_status
+
+    def reset_meanwhile(asked: Sequence[IndexCursor]) -> list[IndexStatus]:
+        monkeypatch.undo()
+        index._require_model(HOME)  # pyright: ignore[reportPrivateUsage] - the first step of another thread's indexing
+        return status(asked)
+
+    monkeypatch.setattr(store, "index_status", reset_meanwhile)
+    assert index.stale_scopes([HOME]) == [HOME]
+    assert index.index_waiting(HOME)
+    with index.copy([HOME]) as copy:
+        assert len(copy.corpus.ids) == 1
+
+
+def test_scopes_in_any_order_are_one_copy(store: GraphBackend, clock: Clock) -> None:
+    index = settled(store, HOME, ELSEWHERE)
+    with index.copy([HOME, ELSEWHERE]) as one, index.copy([ELSEWHERE, HOME]) as other:
+        assert one is other
+
+
+def test_a_search_of_several_scopes_waits_once_for_their_indexing(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+
+    def wait(_: SearchIndex, scope: Scope, *, seconds: float) -> bool:
+        waits.append(seconds)
+        time.sleep(0.05)
+        return True
+
+    with GraphMemory.open("memory://", extractor="none", embeddings="none", background=False, index_wait=9.0) as memory:
+        for scope in ("a/1", "a/2"):
+            memory.in_scope(scope).remember("We met in Porto.")
+        monkeypatch.setattr(SearchIndex, "index_waiting", wait)
+        memory.search("Porto", scopes=["a/1", "a/2"])
+    assert waits[1] <= waits[0] - 0.05
 
 
 @pytest.mark.parametrize("read", ["index_status", "entry_pages", "get_episodes"])
