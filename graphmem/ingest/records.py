@@ -33,6 +33,7 @@ _TRIPLE_NAMES: Mapping[str, tuple[str, ...]] = {
     **{name: (name,) for name in ("valid_from", "valid_to", "source")},
 }
 _TIMES = ("occurred_at", "valid_from", "valid_to")
+_DATES_OF_FACTS = ("valid_from", "valid_to")  # a day of a fact is that of UTC, as extractors state it
 
 
 def is_triple_header(fields: Sequence[str]) -> bool:
@@ -190,7 +191,8 @@ def _check(triple: Triple, short_names: Collection[str]) -> None:
 def _set_times(fields: dict[str, Any], zone: tzinfo | None) -> None:
     for name in _TIMES:
         if name in fields:
-            fields[name] = read_time(name, fields[name], zone)
+            whole = name in _DATES_OF_FACTS and isinstance(fields[name], str) and len(fields[name].strip()) == 10
+            fields[name] = read_time(name, fields[name], UTC if whole else zone)
 
 
 def read_time(name: str, value: object, zone: tzinfo | None) -> datetime:

@@ -31,6 +31,7 @@ from graphmem.ingest.supersession import (
     is_over,
     less_sure,
     supported,
+    told_at,
     with_sources,
 )
 from graphmem.models import (
@@ -133,15 +134,19 @@ def _ended(
 def successor(
     edge: Edge, others: Iterable[Edge], sources: Sources, compatible: Compatible
 ) -> tuple[Edge, datetime] | None:
-    """Return the first of other facts that began later than a fact and may end it, and from when it does."""
+    """Return the first of other facts that began or were told later and may end a fact, and from when it does."""
     later = (
         (other, end)
         for other in others
-        if other.valid_from > edge.valid_from
+        if _order(other) > _order(edge)
         and not hold_together(compatible, edge.key, other.key, other.valid_from)
         and (end := ends_from(other, edge, sources))
     )
     return min(later, key=lambda found: found[1], default=None)
+
+
+def _order(edge: Edge) -> tuple[datetime, datetime]:
+    return edge.valid_from, told_at(edge)
 
 
 def with_renamed(compatible: Compatible, old: str, new: str) -> Compatible:

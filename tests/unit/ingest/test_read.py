@@ -205,6 +205,16 @@ def test_naive_times_take_the_zone_that_is_given(tmp_path: Path) -> None:
     assert refused == []
 
 
+def test_a_day_of_a_fact_is_that_day_in_any_zone(tmp_path: Path) -> None:
+    fact = {"subject": "Maya", "relation": "lives_in", "object": "Oslo"}
+    path = written(tmp_path, "facts.jsonl", {**fact, "valid_from": "2025-07-01", "valid_to": "2025-07-02T00:00:00"})
+
+    [triple], _ = triples_of(path, zone=ZoneInfo("Europe/Berlin"))
+
+    assert triple.valid_from == datetime(2025, 7, 1, tzinfo=UTC)
+    assert triple.valid_to == datetime(2025, 7, 1, 22, tzinfo=UTC)
+
+
 def test_the_clock_of_whoever_wrote_is_kept_and_ids_don_t_hang_on_it(tmp_path: Path) -> None:
     ids: set[str | None] = set()
     for written in ("2025-03-14T18:00:00+01:00", "2025-03-14T17:00:00Z"):

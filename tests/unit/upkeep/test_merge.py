@@ -539,6 +539,15 @@ def test_employers_that_came_at_the_same_time_stay(store: GraphBackend) -> None:
     assert ends(store) == {1: (1, None), 2: (1, None)}
 
 
+def test_of_homes_since_the_same_time_the_one_that_was_told_last_is_current() -> None:
+    with GraphMemory.open("memory://", extractor="none", embeddings="none", background=False) as memory:
+        for day, (who, place) in enumerate((("Maya", "Rome"), ("Mia", "Oslo")), start=1):
+            home = {"subject": who, "relation": "lives_in", "object": place, "valid_from": "2025-01-01"}
+            memory.add_facts([home], occurred_at=f"2025-02-0{day}")
+        memory.admin.merge("Mia", into="Maya")
+        assert [f.target for f in memory.facts("Maya")] == ["Oslo"]
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_random_merges_of_employed_people_leave_no_trace(store: GraphBackend, seed: int) -> None:
     chance = random.Random(seed)
