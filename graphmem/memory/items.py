@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
@@ -118,8 +119,9 @@ class Items(ScopedMemory):
         new: list[Episode] = []
         ends: list[EpisodeEnd] = []
         firsts: dict[Namespace, str] = {}
+        versions = self._current(puts)
         for put in puts:
-            replaced = self._versions(put.namespace, put.key, _CURRENT, live_at=START_OF_TIME)  # also expired ones
+            replaced = [e for session in _sessions(put.namespace, put.key) for e in versions.get(session, ())]
             at = max([now, *(each.recorded_at + timedelta(microseconds=1) for each in replaced)])
             ends += [EpisodeEnd(each.id, at) for each in replaced]
             if put.value is not None:
@@ -244,6 +246,17 @@ class Items(ScopedMemory):
         """Return the namespaces of items under a prefix."""
         return set(self._listed(self._under(prefix, {}), _CURRENT).values())
 
+    def _current(self, puts: Sequence[ItemPut]) -> dict[str, list[Episode]]:
+        """Return the current versions of the items that are put, also expired ones, by session."""
+        sessions = [session for put in puts for session in _sessions(put.namespace, put.key)]
+        found: defaultdict[str, list[Episode]] = defaultdict(list)
+        for start in range(0, len(sessions), _PAGE):
+            filters = EpisodeFilter(session_ids=tuple(sessions[start : start + _PAGE]))
+            query = EpisodeQuery(filters=filters, live_at=START_OF_TIME, as_of=_CURRENT)
+            for episode in self._engine.backend.all_episodes([self.scope], query):
+                found[episode.session_id or ""].append(episode)
+        return found
+
     def _versions(self, namespace: Namespace, key: str, as_of: AsOf, *, live_at: datetime) -> Sequence[Episode]:
         """Return the versions of an item that hadn't ended at a time, nor expired at another."""
         filters = EpisodeFilter(session_ids=_sessions(namespace, key))
@@ -255,7 +268,7 @@ class Items(ScopedMemory):
         backend, scopes = self._engine.backend, [self.scope]
         ids = backend.find_episode_ids(scopes, EpisodeQuery(filters=filters, live_at=self._engine.clock(), as_of=as_of))
         if len(self._places) > _MOST_PLACES:
-            self._places = {}
+            self._places = {i: self._places[i] for i in ids if i in self._places}
         places = self._places
         missing = [i for i in ids if i not in places]
         for start in range(0, len(missing), _PAGE):

@@ -55,6 +55,44 @@ def episodes(store: GraphMemoryStore) -> list[Episode]:
     return memory._engine.backend.find_episodes([memory.scope], EpisodeQuery(), limit=10_000)  # pyright: ignore[reportPrivateUsage]
 
 
+@pytest.mark.parametrize("puts", [2, 40])
+def test_a_batch_of_puts_reads_the_present_items_at_once(
+    store: GraphMemoryStore, monkeypatch: pytest.MonkeyPatch, puts: int
+) -> None:
+    backend = store.memory._engine.backend  # pyright: ignore[reportPrivateUsage]
+    reads: list[EpisodeQuery] = []
+    find = backend.find_episodes
+
+    def counted(scopes: Any, query: EpisodeQuery, **page: Any) -> list[Episode]:
+        reads.append(query)
+        return find(scopes, query, **page)
+
+    store.put(MAYA, "0", {"n": -1})
+    monkeypatch.setattr(backend, "find_episodes", counted)
+    store.batch([PutOp(MAYA, str(n), {"n": n}) for n in range(puts)])
+    assert len(reads) <= 3
+    assert [item.value["n"] for item in store.history(MAYA, "0")] == [-1, 0]
+
+
+def test_more_items_than_places_are_kept_are_read_once(
+    store: GraphMemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("graphmem.memory.items._MOST_PLACES", 5)
+    store.batch([PutOp(MAYA, str(n), {"n": n}) for n in range(20)])
+    store.search(MAYA, limit=1)
+    backend = store.memory._engine.backend  # pyright: ignore[reportPrivateUsage]
+    read: list[str] = []
+    get = backend.get_episodes
+
+    def counted(scopes: Any, ids: Any) -> dict[str, Episode]:
+        read.extend(ids)
+        return get(scopes, ids)
+
+    monkeypatch.setattr(backend, "get_episodes", counted)
+    assert len(store.search(MAYA, limit=1)) == 1
+    assert len(read) == 1
+
+
 # History
 
 
