@@ -144,12 +144,16 @@ class Engine:
         parts = open_parts(url, settings, **given)
         try:
             engine = cls(parts, background=background)
+        except BaseException:
+            parts.close()
+            raise
+        try:
             if background:
                 engine.wake(*(scopes := engine.backend.scopes()))
                 engine.schedule_upkeep(*scopes)
                 engine.schedule_expiry()
         except BaseException:
-            parts.close()
+            engine.close(0)
             raise
         return engine
 

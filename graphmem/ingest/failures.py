@@ -227,8 +227,8 @@ def requeue(
 ) -> int:
     """Write the result of each episode in a state, page by page; return the number of episodes written.
 
-    Episodes for which `result` returns None stay as they are. Pending episodes are read only up to the first page
-    without a result: the oldest are attempted first, so delayed ones precede the others.
+    Episodes for which `result` returns None stay as they are. Pending episodes are read up to the first page without a
+    result whose last one was never attempted: the oldest are attempted first, so the later ones weren't either.
     """
 
     def page(after: str) -> tuple[int, str]:
@@ -236,7 +236,7 @@ def requeue(
         results = tuple(found for row in rows if (found := result(row)) is not None)
         if results:
             backend.write(scope, Changes(results=results))
-        more = rows and (results or state != "pending")
+        more = bool(rows) and (bool(results) or state != "pending" or rows[-1].attempts > 0)
         return len(results), rows[-1].id if more else ""
 
     done, after = backend.atomic(lambda: page(""))

@@ -147,3 +147,21 @@ def test_a_load_counts_the_time_of_indexing_and_shows_how_far_it_is(
     assert told[0] == (0, 0.0)
     assert (64, 0.5) in told
     assert told[-1] == (128, 1.0)
+
+
+def test_a_failed_opening_closes_what_was_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[object] = []
+    close = Engine.close
+
+    def fail(_: Engine) -> None:
+        raise RuntimeError("no thread")
+
+    def counted(engine: Engine, seconds: float | None = None) -> None:
+        close(engine, seconds)
+        closed.append(engine)
+
+    monkeypatch.setattr(Engine, "schedule_expiry", fail)
+    monkeypatch.setattr(Engine, "close", counted)
+    with pytest.raises(RuntimeError, match="no thread"):
+        GraphMemory.open("memory://", extractor="none", embeddings="none")
+    assert len(closed) == 1

@@ -188,6 +188,20 @@ def test_a_paused_queue_tries_at_once_when_it_is_asked_to(backend: GraphBackend)
     assert simulation.counts() == (20, 0, 0)
 
 
+def test_what_is_delayed_behind_requeued_episodes_is_tried_at_once(
+    backend: GraphBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("graphmem.ingest.failures._PAGE", 5)
+    simulation = Simulation(backend, lambda _, text: AWAY if text == "person 20" else None)
+    simulation.store(*(f"person {n}" for n in range(21)))
+    simulation.run(timedelta(minutes=1))
+    assert simulation.counts() == (20, 1, 0)
+    simulation.queue.requeue_extracted(SCOPE)
+    simulation.queue.retry_now([SCOPE])
+    delayed = [e for e in simulation.episodes() if e.retry_at is not None and e.retry_at > simulation.now]
+    assert delayed == []
+
+
 def test_a_reopened_store_tries_at_once_what_an_outage_has_delayed(backend: GraphBackend) -> None:
     before = Simulation(backend, lambda _, __: AWAY)
     before.store("person 1")
