@@ -137,7 +137,7 @@ def parse_question(
     Dates in it are relative to `now`; without it the question has no period.
     """
     period = None if now is None else _period(text, now)
-    for name, speaker in called.items():
+    for name, speaker in {**_first_names(speakers), **called}.items():
         flags = re.IGNORECASE if text.islower() else 0
         if _stands_alone(name, text, flags):
             own = f"the {speaker.lower()}" if side_of(None, speaker) else speaker
@@ -153,6 +153,14 @@ def parse_question(
     named = tuple(found), tuple(seeds)
     subject = _subject_of({k: speakers[k] for k in asked}, text)
     return ParsedQuestion(text, first_person(said, who), asked, *named, side, asker, form, subject, period)
+
+
+def _first_names(speakers: Sequence[str]) -> dict[str, str]:
+    """Return the speakers by the first names that only one of them has: "Grace" for "Grace Mbeki"."""
+    firsts = Counter(speaker.partition(" ")[0] for speaker in speakers)
+    named = (speaker for speaker in speakers if " " in speaker and not side_of(None, speaker))
+    found = ((speaker.partition(" ")[0], speaker) for speaker in named)
+    return {first: speaker for first, speaker in found if firsts[first] == 1 and first.istitle() and len(first) > 2}
 
 
 def asks_for_order(text: str) -> bool:

@@ -222,3 +222,17 @@ def test_a_question_about_who_asks(question: str) -> None:
 )
 def test_a_question_about_others(question: str) -> None:
     assert with_asker(question, "Maya") == question
+
+
+@pytest.mark.parametrize(
+    ("speakers", "asked"),
+    [
+        (["Grace Mbeki", "Lena Kowalski"], (0,)),
+        (["Grace Mbeki", "Grace Lund"], ()),
+        (["Grace Mbeki", "Grace"], (1,)),
+    ],
+)
+def test_a_first_name_that_one_speaker_has_means_that_speaker(speakers: list[str], asked: tuple[int, ...]) -> None:
+    found = parse_question("Where is Grace going to work?", speakers, names())
+    assert found.speakers == asked
+    assert parse_question("Where does Grace Smith work?", speakers, names()).speakers == ()
