@@ -162,13 +162,17 @@ def build_context(
     of_fact: dict[str, Fact] = {}
     for fact in order_facts(list(facts), said, weights):
         of_fact.setdefault(render_fact(fact), fact)
-    of_quote: dict[str, Episode] = {}
-    for episode in said:
-        of_quote.setdefault(render_episode(episode, weights, most), episode)
-    stated, quotes, groups = list(of_fact), list(of_quote), list(communities)
-    overview = _overview(groups, _share(budget_tokens, 2, stated or quotes), count_tokens)
+    stated, groups = list(of_fact), list(communities)
+    overview = _overview(groups, _share(budget_tokens, 2, stated or said), count_tokens)
     if overview:
         budget_tokens -= _cost(overview, count_tokens) + count_tokens("\n\n")
+    of_quote = _quotes(said, weights, most)
+    for wider in (8 * most, 4 * most, 2 * most):  # a few quotes may be longer
+        lines = [HEADER, *stated, EPISODES_HEADER, *_quotes(said, weights, wider)]
+        if _cost(lines, count_tokens) + count_tokens("\n\n") <= budget_tokens:
+            of_quote = _quotes(said, weights, wider)
+            break
+    quotes = list(of_quote)
     facts_first = _best(stated, weights) >= _best(quotes, weights)
     room = _share(budget_tokens, _FACTS, quotes)
     if stated and facts_first:
@@ -243,6 +247,14 @@ def order_facts(facts: Sequence[Fact], episodes: Sequence[Episode], weights: Map
         return value if fact.inferred_by is None else value / 2
 
     return sorted(facts, key=relevance, reverse=True)
+
+
+def _quotes(episodes: Iterable[Episode], weights: Mapping[str, float], most: int) -> dict[str, Episode]:
+    """Return episodes by their quotes of at most so many characters; a text that was said twice once."""
+    found: dict[str, Episode] = {}
+    for episode in episodes:
+        found.setdefault(render_episode(episode, weights, most), episode)
+    return found
 
 
 def _overview(communities: Sequence[FoundCommunity], budget: int, count_tokens: CountTokens) -> list[str]:

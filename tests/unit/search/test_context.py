@@ -179,6 +179,17 @@ def test_a_long_episode_is_quoted_by_the_sentences_that_match_the_question() -> 
     assert block.count("…") == 2
 
 
+def test_a_quote_is_longer_where_the_budget_has_room_for_it() -> None:
+    text = "Ada led the response. " + "Nothing else happened there. " * 12 + "The flag was turned off by Ben."
+    one, _ = build_context([], 800, question="Who led the response?", episodes=[episode(text)])
+    assert "turned off by Ben" in one
+    many, _ = build_context(
+        [], 300, question="Who led the response?", episodes=[episode(f"{n}. {text}") for n in range(4)]
+    )
+    assert many.count("led the response") == 4
+    assert estimate_tokens(many) <= 300
+
+
 def test_facts_stand_first_if_one_has_as_much_of_the_question_as_any_quote() -> None:
     block = render_context([fact("A fact")], 200, episodes=[episode("A quote.")])
     assert block == (
