@@ -131,7 +131,7 @@ class _People:
 
     def renamed(self, episode: Episode, found: Extraction, names: Iterable[str]) -> Extraction:
         """Return an extraction with the names of those who are meant, without what could be about several people."""
-        for full in _persons(found):
+        for full in (*_persons(found), episode.speaker or ""):
             if first := _first_of(full):
                 self._told[episode.session_id, first].add(full)
         if not names:

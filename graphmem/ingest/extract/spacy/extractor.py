@@ -221,7 +221,8 @@ class SpacyExtractor(Extractor):
         episode = request.episode
         local = episode.local_time.replace(tzinfo=UTC)  # days in the time zone of the author
         dates = dates_of(doc, local, message=episode.speaker is not None)  # first, as it corrects tags
-        names = Names(doc, self._ontology, episode.speaker, request.addressee, episode.title)
+        others = {t.speaker for t in request.context if t.speaker} - {episode.speaker, request.addressee}
+        names = Names(doc, self._ontology, episode.speaker, request.addressee, episode.title, sorted(others))
         facts = Facts(names, dates, self._ontology, local)
         edges: list[ExtractedEdge] = []
         endings: list[ExtractedEnding] = []

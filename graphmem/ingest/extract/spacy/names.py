@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -103,15 +104,28 @@ class Names:
         Referents of "I" and "you"; None in a document.
     title
         Title of a document, its subject.
+    others
+        Further speakers of the session, whom their first names mean.
     """
 
     def __init__(
-        self, doc: Doc, ontology: Ontology, speaker: str | None, addressee: str | None, title: str | None
+        self,
+        doc: Doc,
+        ontology: Ontology,
+        speaker: str | None,
+        addressee: str | None,
+        title: str | None,
+        others: Iterable[str] = (),
     ) -> None:
         self.doc = doc
         self.ontology = ontology
         self.speaker = End(speaker, "person", named=True, role="speaker") if speaker else None
         self.addressee = End(addressee, "person", named=True, role="addressee") if addressee else None
+        known = {canonical(name): End(name, "person", named=True, label="PERSON") for name in others}
+        firsts = Counter(name.split()[0] for name in known)
+        self._participants = {
+            form: end for name, end in known.items() for form in (name, name.split()[0]) if firsts[name.split()[0]] == 1
+        }
         self._entity_at: dict[int, Span] = {t.i: part for e in doc.ents for part in _names_in(e) for t in part}
         for quoted in _QUOTED.finditer(doc.text):
             span = doc.char_span(quoted.start(1), quoted.end(1), label="WORK_OF_ART", alignment_mode="contract")
@@ -224,7 +238,7 @@ class Names:
                 return end
             if len(key) >= 3 and " " not in key and full.startswith(key) and text[0].isupper():
                 return replace(end, certainty=0.6)
-        return None
+        return self._participants.get(key) if text.istitle() else None
 
     def _of_entity(self, span: Span) -> End | None:
         """Return the end for a recognized name."""

@@ -557,6 +557,15 @@ def test_a_first_name_alone_is_who_was_named_last_in_the_session() -> None:
     assert facts["Alex lives_in Ghent"] == ("2026-03-01", None)
 
 
+@pytest.mark.parametrize(
+    ("others", "who"), [(("Grace Mbeki",), "Grace Mbeki"), (("Grace Mbeki", "Grace Lund"), "Grace")]
+)
+def test_a_first_name_is_the_one_speaker_of_the_session_who_has_it(others: tuple[str, ...], who: str) -> None:
+    hello = [("2026-03-02", "Good morning to all of you.", name) for name in (*others, "Dmitri Volkov")]
+    said = ("2026-03-02", "Luckily Grace works at Siemens now.", "Lena Kowalski")
+    assert f"{who} works_at Siemens" in told(*hello, said, session="s")
+
+
 BOSS = ("2026-03-01", "My boss is Anna Holm.")
 TO_OSLO = ("2026-03-09", "Anna moved to Oslo.")
 
