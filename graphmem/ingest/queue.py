@@ -201,8 +201,8 @@ class ExtractionQueue:
             If the store is unreachable; the claimed episodes are claimed again once it is back.
         """
         owner = f"{_process()}{new_id()}"
+        _live_owners.add(owner)  # first: `_release_dead` drops the owners that aren't live
         self._owners.add(owner)
-        _live_owners.add(owner)
         try:
             if self._pool is None:
                 done = self._batch(owner, limit, scopes)
