@@ -92,6 +92,7 @@ _JOKE = re.compile(
     r"^oh,? (?:yeah|yes|sure),? totally\b",
     re.IGNORECASE,
 )
+_LONGEST_SENTENCE = 300
 _SEVERAL_WORDS = re.compile(r"\w\s+\S*\w")
 
 
@@ -106,6 +107,13 @@ def _contraction(match: re.Match[str]) -> str:
     if match["they"]:
         return f"{match['they']}'{match['are']}"
     return f"{match['she']}'s" if match["she"] else "I've" if match["i"] else f"{match['before']}I'm"
+
+
+def _without_tag(match: re.Match[str]) -> str:
+    """Return the end of a sentence without its rhetorical question; "you own the page, right?" stays a question."""
+    before = match.string[max(0, match.start() - _LONGEST_SENTENCE) : match.start()]
+    sentence = re.split(r"[.!?\n]", before)[-1]
+    return "?" if re.search(r"\byou\b", sentence, re.IGNORECASE) else "."
 
 
 def _with_child(match: re.Match[str]) -> str:
@@ -164,7 +172,7 @@ def prose(text: str, participants: Iterable[str] = (), *, message: bool = True) 
     opening = re.compile(rf"(?:(?:{_GREETING}|{called})(?!\w)[,!.;\s]*)+", re.IGNORECASE)
     closing = re.compile(rf",\s*(?i:{called})(?=\s*[.!?]*$)")
     kept: list[str] = []
-    text = _LEAD_IN.sub(_without_lead_in, _TAG.sub(".", text))
+    text = _LEAD_IN.sub(_without_lead_in, _TAG.sub(_without_tag, text))
     for part in _BETWEEN.split(_SO.sub(_begin, _JOINED.sub(_begin, _DASH.sub(" - ", text)))):
         if not _SEVERAL_WORDS.search(part):
             continue
