@@ -404,7 +404,8 @@ class LoadReport(Model):
     rejected
         Rejected items, at most 1,000; `rejected_count` counts all.
     dropped
-        Number of results dropped by extractors and limits, by reason.
+        Number of results dropped by extractors and limits, by reason, and of records whose nested field wasn't stored,
+        by its name ("nested field 'history'").
     unknown_types
         Number of mentions whose stated type isn't in the ontology, by that type; it is stored as ``concept``.
     seconds

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import tzinfo
@@ -198,6 +199,7 @@ class FileLoad:
     refused: list[Refused] = field(default_factory=list[Refused])
     refused_count: int = 0
     progress: Progress | None = None
+    _left_out: Counter[str] = field(default_factory=Counter[str])
     _reports: list[LoadReport] = field(default_factory=list[LoadReport])
     _read_before: int = 0
     _current: Source | None = None
@@ -236,6 +238,7 @@ class FileLoad:
                     self._current = source
                     yield source
                     self._read_before += source.position
+                    self._left_out.update(source.left_out)
             except InvalidInput as error:
                 self._refuse(Refused(file.name, 1, str(error).removeprefix(f"{file.name}: ")))
             self._current = None
@@ -261,7 +264,8 @@ class FileLoad:
     def report(self) -> LoadReport:
         """Report on the load so far, including refused lines as rejected items."""
         rejected = tuple(Rejected(item=f"{r.source}, line {r.line}", reason=r.reason) for r in self.refused)
-        lines = LoadReport(rejected=rejected, rejected_count=self.refused_count)
+        fields = {f"nested field {self.redact(name)!r:.60}": number for name, number in self._left_out.items()}
+        lines = LoadReport(rejected=rejected, rejected_count=self.refused_count, dropped=fields)
         return LoadReport.combined((lines, *self._reports))
 
     @property

@@ -76,10 +76,12 @@ _MAX_ROW_LINES = 50  # of one CSV row with line breaks inside quotes
 def read_triples(source: Source, refused: Report) -> Iterator[Triple]:
     """Yield the triples of a source; report unreadable records to `refused`."""
     for line, value in _VALUES[source.format](source, refused):
+        left_out: set[str] = set()
         try:
-            yield to_triple(value, source.zone, source.short_names)
+            yield to_triple(value, source.zone, source.short_names, left_out)
         except InvalidInput as error:
             refused(Refused(source.name, line, reason_of(error)))
+        source.left_out.update(left_out)
 
 
 def read_items(source: Source, refused: Report) -> Iterator[Turn | Document]:
@@ -93,12 +95,14 @@ def read_items(source: Source, refused: Report) -> Iterator[Turn | Document]:
         except InvalidInput as error:
             refused(Refused(source.name, line, reason_of(error)))
             continue
+        left_out: set[str] = set()
         for number, part in enumerate(parts):
             place = f"{line}.{number}" if len(parts) > 1 else str(line)
             try:
-                yield to_turn(part, source.zone, source.name, place)
+                yield to_turn(part, source.zone, source.name, place, left_out)
             except InvalidInput as error:
                 refused(Refused(source.name, line, reason_of(error)))
+        source.left_out.update(left_out)
 
 
 @contextmanager

@@ -32,6 +32,9 @@ _TRIPLE_NAMES: Mapping[str, tuple[str, ...]] = {
     **{name: (name,) for name in ("subject_type", "object_type", "edge_type", "fact", "confidence")},
     **{name: (name,) for name in ("valid_from", "valid_to", "source")},
 }
+_READ_LISTS = frozenset({*_TURN_NAMES["text"], ATTACHMENTS, TOOL_CALLS, "invalid_tool_calls"})
+"""Fields whose lists are parts of the message itself."""
+_PERSON = ("name", "display_name", "displayName", "username", "login")
 _TIMES = ("occurred_at", "valid_from", "valid_to")
 _DATES_OF_FACTS = ("valid_from", "valid_to")  # a day of a fact is that of UTC, as extractors state it
 
@@ -62,15 +65,43 @@ def reason_of(error: InvalidInput) -> str:
 
 
 def messages_of(value: object) -> list[dict[str, Any]]:
-    """Return the messages of a line: the line itself, or those of an OpenAI or LangChain conversation."""
+    """Return the messages of a line: those of an OpenAI or LangChain conversation, or the line and its comments."""
     if not isinstance(value, dict):
         raise InvalidInput(f"expected an object with text, got {json.dumps(value)[:60]}")
     whole = cast("dict[str, Any]", value)
     if not isinstance(whole.get("messages"), list) or "text" in whole or "content" in whole:
-        return [whole]
+        return _thread(whole)
     shared = {key: item for key, item in whole.items() if key != "messages"}
     parts = cast("list[object]", whole["messages"])
     return [{**shared, **cast("dict[str, Any]", part)} if isinstance(part, dict) else {} for part in parts]
+
+
+def _thread(record: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return a record and, as messages of its session, the turns in its lists (comments, replies), in reading order."""
+    names = (*_TURN_NAMES["session_id"], "id", *_TURN_NAMES["external_id"])
+    session = next((record[name] for name in names if isinstance(record.get(name), (str, int))), None)
+    found: list[dict[str, Any]] = []
+    waiting = [record]
+    while waiting:
+        one = waiting.pop()
+        lists = {key: item for key, item in one.items() if key not in _READ_LISTS and _holds_turns(item)}
+        if lists:
+            session = session or digest(record)
+            one = {"session_id": session, **{key: item for key, item in one.items() if key not in lists}}
+        found.append(one)
+        parts = [part for item in lists.values() for part in item]
+        waiting += [{**part, "session_id": session} if isinstance(part, dict) else {} for part in reversed(parts)]
+    return found
+
+
+def _holds_turns(value: object) -> bool:
+    """Return whether a list has objects with a text and with an author, a role or a time."""
+    parts = cast("list[object]", value) if isinstance(value, list) else ()
+    return any(
+        any(part.get(name) for name in _TURN_NAMES["text"])
+        and any(part.get(name) for field in ("speaker", "role", "occurred_at") for name in _TURN_NAMES[field])
+        for part in (cast("dict[str, Any]", each) for each in parts if isinstance(each, dict))
+    )
 
 
 def _pick(data: dict[str, Any], names: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
@@ -84,11 +115,18 @@ def _pick(data: dict[str, Any], names: Mapping[str, tuple[str, ...]]) -> dict[st
     return fields
 
 
-def _scalars(data: Mapping[str, Any]) -> dict[str, Scalar]:
-    return {str(key): value for key, value in data.items() if isinstance(value, (str, int, float, bool))}
+def _scalars(data: Mapping[str, Any], left_out: set[str]) -> dict[str, Scalar]:
+    """Return the fields with a single value; add the names of the other ones to `left_out`."""
+    found: dict[str, Scalar] = {
+        str(key): value for key, value in data.items() if isinstance(value, (str, int, float, bool))
+    }
+    left_out.update(str(key) for key, value in data.items() if value and key not in found)
+    return found
 
 
-def to_turn(value: Mapping[str, Any], zone: tzinfo | None, name: str, place: str) -> Turn | Document:
+def to_turn(
+    value: Mapping[str, Any], zone: tzinfo | None, name: str, place: str, left_out: set[str]
+) -> Turn | Document:
     """Return a turn, or a document if the record has a title.
 
     Parameters
@@ -99,6 +137,8 @@ def to_turn(value: Mapping[str, Any], zone: tzinfo | None, name: str, place: str
         Time zone of a time without one.
     name, place
         File and line, for the generated id of a turn without one.
+    left_out
+        Gets the names of nested fields, which aren't stored.
 
     Raises
     ------
@@ -116,11 +156,12 @@ def to_turn(value: Mapping[str, Any], zone: tzinfo | None, name: str, place: str
     if data.get("status") == "error" and content[TOOL_CALL_ID]:
         data[TOOL_STATUS] = data.pop("status")
     if isinstance(fields.get("speaker"), dict):
-        fields["speaker"] = fields["speaker"].get("name")
+        fields["speaker"] = next((one for key in _PERSON if (one := fields["speaker"].get(key))), None)
+        left_out.update(["speaker"] if fields["speaker"] is None else ())
     for key in ("session_id", "external_id", "speaker"):
         if isinstance(fields.get(key), int):
             fields[key] = str(fields[key])
-    fields |= {**content, "metadata": {**_scalars(data), **metadata}}
+    fields |= {**content, "metadata": {**_scalars(data, left_out), **metadata}}
     _set_times(fields, zone)
     if "external_id" not in fields:
         identity = [fields.get(key) for key in ("session_id", "speaker", "role", "title", "text")]
@@ -137,7 +178,7 @@ def to_turn(value: Mapping[str, Any], zone: tzinfo | None, name: str, place: str
     return Document(**fields)
 
 
-def to_triple(value: object, zone: tzinfo | None, short_names: Collection[str] = ()) -> Triple:
+def to_triple(value: object, zone: tzinfo | None, short_names: Collection[str], left_out: set[str]) -> Triple:
     """Return a triple from an object with its fields, under any of their known names, or a list of three strings.
 
     Parameters
@@ -148,6 +189,8 @@ def to_triple(value: object, zone: tzinfo | None, short_names: Collection[str] =
         Time zone of times without one.
     short_names
         Canonical names that may be shorter than three characters.
+    left_out
+        As in `to_turn`.
 
     Raises
     ------
@@ -172,7 +215,7 @@ def to_triple(value: object, zone: tzinfo | None, short_names: Collection[str] =
     if fields.get("edge_type", kinds[0]) not in kinds:
         raise InvalidInput(f"edge_type: {fields['edge_type']!r} is not one of {', '.join(kinds)}")
     _set_times(fields, zone)
-    triple = Triple(**fields, metadata={**_scalars(data), **metadata})
+    triple = Triple(**fields, metadata={**_scalars(data, left_out), **metadata})
     _check(triple, short_names)
     return triple
 

@@ -8,6 +8,7 @@ import json
 import lzma
 import re
 import zlib
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
@@ -230,6 +231,8 @@ class Source:
         Order of day, month and year in dates such as 1/2/24; None infers it from the file.
     columns
         Lower-case name of a CSV column → field of a turn that it holds.
+    left_out
+        Nested field that isn't stored → number of records that have it.
     position
         Bytes read so far.
     """
@@ -244,6 +247,7 @@ class Source:
     holds_triples: bool = False
     date_order: DateOrder | None = None
     columns: Mapping[str, str] = field(default_factory=dict[str, str])
+    left_out: Counter[str] = field(default_factory=Counter[str])
     stream: IO[bytes] = field(default_factory=io.BytesIO, repr=False)
     position: int = 0
 

@@ -179,6 +179,20 @@ def test_turns_and_triples_of_a_folder_are_one_report(memory: GraphMemory, tmp_p
         memory.ingest(tmp_path)
 
 
+def test_nested_fields_that_aren_t_stored_are_counted_by_name(memory: GraphMemory, tmp_path: Path) -> None:
+    lines: list[dict[str, Any]] = [
+        {"text": "Hi", "history": [{"from": "a"}], "tags": ["x"], "links": []},
+        {"text": "Yo", "history": {"to": "b"}, "user": {"id": 1}},
+        {"messages": [{"role": "user", "content": "a"}, {"role": "user", "content": "b"}], "tags": ["x"]},
+    ]
+    (tmp_path / "chat.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    (tmp_path / "facts.jsonl").write_text('{"subject": "Maya", "relation": "knows", "object": "Tom", "why": [1]}\n')
+    report = memory.ingest(tmp_path)
+    assert report.dropped == {
+        f"nested field '{name}'": n for name, n in {"history": 2, "tags": 2, "speaker": 1, "why": 1}.items()
+    }
+
+
 @pytest.mark.parametrize(
     ("given", "options", "reason"),
     [

@@ -105,6 +105,27 @@ def test_a_line_of_messages_is_a_session_of_turns(tmp_path: Path) -> None:
     assert refused == []
 
 
+def test_comments_and_replies_are_turns_of_the_session_of_their_record(tmp_path: Path) -> None:
+    replies = [{"user": {"login": "ann"}, "body": "Me too."}]
+    comments = [{"author": "Tom", "body": "Reset.", "created_at": "2025-02-03", "replies": replies}, {"author": "Li"}]
+    ticket = {"id": 7, "author": "Priya", "body": "Wrong VAT.", "comments": comments, "status": "open"}
+    topics = [{"text": "Hi", "user": "Bo", "entities": [{"text": "Bo"}], "notes": [{"text": "Yo", "user": "Cy"}]}] * 2
+
+    turns, [refused] = items_of(written(tmp_path, "tickets.jsonl", ticket))
+    unnumbered, _ = items_of(written(tmp_path, "topics.jsonl", *topics))
+
+    assert [(t.text, t.speaker, t.session_id) for t in turns if isinstance(t, Turn)] == [
+        ("Wrong VAT.", "Priya", "7"),
+        ("Reset.", "Tom", "7"),
+        ("Me too.", "ann", "7"),
+    ]
+    assert turns[1].occurred_at == datetime(2025, 2, 3, tzinfo=UTC)
+    assert turns[0].metadata == {"id": 7, "status": "open"}
+    assert (refused.line, refused.reason) == (1, "text: missing or empty")
+    assert [t.text for t in unnumbered] == ["Hi", "Yo"] * 2
+    assert len({t.session_id for t in unnumbered if isinstance(t, Turn)} - {None}) == 1
+
+
 def test_a_turn_with_a_title_is_a_document(tmp_path: Path) -> None:
     [item], _ = items_of(written(tmp_path, "pages.jsonl", {"title": "Rome", "text": "Rome is a city.", "speaker": "x"}))
 
