@@ -17,7 +17,7 @@ from functools import partial
 from io import BufferedReader
 from itertools import chain
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, cast
 
 from graphmem.errors import InvalidInput
 from graphmem.ingest.formats.chats import subtitle_turns, whatsapp_turns
@@ -47,7 +47,17 @@ from graphmem.ingest.formats.source import (
     require_text,
     size_of,
 )
-from graphmem.ingest.records import digest, is_triple_header, is_turn_header, messages_of, reason_of, to_triple, to_turn
+from graphmem.ingest.records import (
+    digest,
+    is_triple_header,
+    is_turn_header,
+    messages_of,
+    other_fields,
+    reason_of,
+    renamed,
+    to_triple,
+    to_turn,
+)
 from graphmem.inputs import Document, Triple, Turn
 from graphmem.ontology import SHORT_NAMES
 
@@ -75,7 +85,7 @@ _MAX_ROW_LINES = 50  # of one CSV row with line breaks inside quotes
 
 def read_triples(source: Source, refused: Report) -> Iterator[Triple]:
     """Yield the triples of a source; report unreadable records to `refused`."""
-    for line, value in _VALUES[source.format](source, refused):
+    for line, value in _values(source, refused):
         left_out: set[str] = set()
         try:
             yield to_triple(value, source.zone, source.short_names, left_out)
@@ -89,7 +99,7 @@ def read_items(source: Source, refused: Report) -> Iterator[Turn | Document]:
     if reader := _READERS.get(source.format):
         yield from reader(source, refused)
         return
-    for line, value in _VALUES[source.format](source, refused):
+    for line, value in _values(source, refused):
         try:
             parts = messages_of(value)
         except InvalidInput as error:
@@ -101,7 +111,10 @@ def read_items(source: Source, refused: Report) -> Iterator[Turn | Document]:
             try:
                 yield to_turn(part, source.zone, source.name, place, left_out)
             except InvalidInput as error:
-                refused(Refused(source.name, line, reason_of(error)))
+                reason = reason_of(error)
+                if reason.startswith("text: ") and source.format != "csv" and (others := other_fields(part)):
+                    reason += f"; --column text=NAME names the field that holds it, such as {named(others)}"
+                refused(Refused(source.name, line, reason))
         source.left_out.update(left_out)
 
 
@@ -131,7 +144,7 @@ def open_source(
     date_order
         Order of day, month and year in a WhatsApp export with ambiguous dates.
     columns
-        Field of a turn → column of a CSV file that holds it.
+        Field of a turn → column of a CSV file, or field of a JSON record, that holds it.
     stdin
         The stream read for ``-``.
 
@@ -152,7 +165,7 @@ def open_source(
         zone=zone,
         short_names=short_names,
         date_order=date_order,
-        columns={name.strip().lower(): field for field, name in (columns or {}).items()},
+        columns={field: name.strip().lower() for field, name in (columns or {}).items()},
     )
     if str(path) == "-":
         if stdin is None:
@@ -180,8 +193,13 @@ def _opened(source: Source, stream: IO[bytes], *, guess: bool) -> Source:
     text = _text_of(head)
     if guess:
         fallback = SUFFIXES.get(Path(source.name).suffix.lower(), ("turns" if text.strip() else "text",))[0]
-        source.format = guess_format(source.name, text) or fallback
-    header = _named(source, text.partition("\n")[0]) if source.format == "csv" else []
+        try:
+            source.format = guess_format(source.name, text) or fallback
+        except InvalidInput:
+            if not source.columns:
+                raise
+            source.format = fallback  # each record tells whether it has the columns
+    header = _fields(source, _header(text.partition("\n")[0])) if source.format == "csv" else []
     source.holds_triples = (
         source.format == "triples"
         or (source.format == "csv" and (is_triple_header(header) or not is_turn_header(header)))
@@ -224,12 +242,17 @@ def _no_constant(word: str) -> float:
     raise ValueError(f"{word} is not a JSON number")
 
 
-def _named(source: Source, header: str) -> list[str]:
-    """Return the columns of a header in lower case, renamed to the fields that they hold."""
+def _header(line: str) -> list[str]:
+    """Return the columns of a header in lower case; none if it isn't CSV."""
     try:
-        return [source.columns.get(name, name) for name in header_of(header)]
+        return header_of(line)
     except csv.Error:
         return []
+
+
+def _fields(source: Source, names: Sequence[str]) -> list[str]:
+    """Return the names of columns, renamed to the fields that they hold."""
+    return list(renamed(dict.fromkeys(names), source.columns))
 
 
 def _split_row(lines: Sequence[str], delimiter: str) -> list[str] | None:
@@ -245,13 +268,14 @@ def _split_row(lines: Sequence[str], delimiter: str) -> list[str] | None:
 def _csv_rows(source: Source, refused: Report) -> Iterator[tuple[int, object]]:
     lines = source.texts(refused)
     number, header = next(lines, (1, ""))
-    delimiter, names = delimiter_of(header), _named(source, header)
-    if missing := [column for column, field in source.columns.items() if field not in names]:
-        reason = f"no column {missing[0]!r} in the header, which has {named(header_of(header))}"
-    elif not is_triple_header(names) and not is_turn_header(names):
+    delimiter, names = delimiter_of(header), _header(header)
+    fields = _fields(source, names)
+    if missing := [column for column in source.columns.values() if column not in names]:
+        reason = f"no column {missing[0]!r} in the header, which has {named(names)}"
+    elif not is_triple_header(fields) and not is_turn_header(fields):
         reason = (
             "triples need the columns subject, relation and object, a chat needs text, content, message or body "
-            f"(--column text=NAME names the column); the header has {named(names)}"
+            f"(--column text=NAME names the column); the header has {named(fields)}"
         )
     else:
         reason = ""
@@ -305,6 +329,12 @@ def _documents(source: Source, refused: Report) -> Iterator[Document]:
             external_id=f"{source.name}:{digest(heading, passage.text)}",
             metadata={"file": source.name, "line": passage.line},
         )
+
+
+def _values(source: Source, refused: Report) -> Iterator[tuple[int, object]]:
+    """Yield the numbered values of a source; those with names have the names of the fields."""
+    for line, value in _VALUES[source.format](source, refused):
+        yield line, renamed(cast("dict[str, Any]", value), source.columns) if isinstance(value, dict) else value
 
 
 _VALUES: Mapping[Format, Callable[[Source, Report], Iterator[tuple[int, object]]]] = {

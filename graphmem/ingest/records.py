@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, tzinfo
 from typing import Any, cast
 
@@ -49,6 +49,21 @@ def is_turn_header(fields: Sequence[str]) -> bool:
     """Return whether fields or columns of these names can be a turn."""
     names = {name.strip().lower() for name in fields}
     return bool(names.intersection((*_TURN_NAMES["text"], "messages", "tool_calls", "data", "kwargs")))
+
+
+def renamed(record: Mapping[str, Any], columns: Mapping[str, str]) -> dict[str, Any]:
+    """Return a record in which the columns (field → its name in lower case) have the names of the fields they hold."""
+    if not columns:
+        return {**record}
+    keys = {key.strip().lower(): key for key in record}
+    held = {field: record[keys[name]] for field, name in columns.items() if name in keys}
+    return {key: value for key, value in record.items() if key.strip().lower() not in columns.values()} | held
+
+
+def other_fields(names: Iterable[str]) -> list[str]:
+    """Return the names that are of no field of a turn."""
+    known = {"metadata", *_READ_LISTS, *(name for names in _TURN_NAMES.values() for name in names)}
+    return [name for name in names if name not in known]
 
 
 def is_three_texts(value: object) -> bool:

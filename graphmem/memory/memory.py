@@ -235,7 +235,8 @@ class GraphMemory(Exploration):
             `graphmem ingest`.
         file_format, timezone, date_order, columns
             For files: the format, if it can't be detected; the zone of times without one (``"Europe/Berlin"``); the
-            order of day, month and year in ambiguous dates of WhatsApp; field of a turn → column of a CSV file.
+            order of day, month and year in ambiguous dates of WhatsApp; field of a turn → column of a CSV file or field
+            of JSON records.
         skip_invalid
             Skip and report invalid items and lines instead of raising an error.
         on_progress

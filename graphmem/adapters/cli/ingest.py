@@ -95,7 +95,8 @@ def ingest(
     column: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="FIELD=NAME", help="CSV column of a field, such as text=Message; may be given several times."
+            metavar="FIELD=NAME",
+            help="CSV column or JSON field that holds a field, such as text=Message; may be given several times.",
         ),
     ] = None,
 ) -> None:

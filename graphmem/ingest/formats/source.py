@@ -230,7 +230,7 @@ class Source:
     date_order
         Order of day, month and year in dates such as 1/2/24; None infers it from the file.
     columns
-        Lower-case name of a CSV column → field of a turn that it holds.
+        Field of a turn → lower-case name of the CSV column or JSON field that holds it.
     left_out
         Nested field that isn't stored → number of records that have it.
     position
@@ -448,7 +448,7 @@ def _classify(name: str, value: object, head: str) -> Format:
             return "json"
         raise InvalidInput(
             f"{name}: is JSON whose objects have the fields {named(_keys(record))}; a turn needs text (or content, "
-            "message, body, messages), a triple subject, relation and object"
+            "message, body, messages; --column text=NAME names the field), a triple subject, relation and object"
         )
     raise InvalidInput(f"{name}: is JSON of {type(value).__name__} values; turns are objects with a text")
 

@@ -126,6 +126,25 @@ def test_comments_and_replies_are_turns_of_the_session_of_their_record(tmp_path:
     assert len({t.session_id for t in unnumbered if isinstance(t, Turn)} - {None}) == 1
 
 
+@pytest.mark.parametrize("name", ["tickets.json", "tickets.jsonl"])
+def test_fields_of_json_with_other_names_are_told_like_columns(tmp_path: Path, name: str) -> None:
+    records = [{"Description": "The app crashes.", "owner": "Ann", "text": "x"}, {"owner": "Bob", "at": 1}]
+    lines = [records] if name == "tickets.json" else records
+
+    turns, [refused] = items_of(written(tmp_path, name, *lines), columns={"text": "description", "speaker": "owner"})
+
+    assert [(t.text, t.speaker, t.metadata) for t in turns if isinstance(t, Turn)] == [("The app crashes.", "Ann", {})]
+    assert (refused.line, refused.reason) == (
+        2,
+        "text: missing or empty; --column text=NAME names the field that holds it, such as at",
+    )
+
+
+def test_json_without_a_text_says_how_to_name_its_field(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"fields owner, note; .* --column text=NAME names the field\)"):
+        items_of(written(tmp_path, "notes.json", [{"owner": "Ann", "note": "Hi"}]))
+
+
 def test_a_turn_with_a_title_is_a_document(tmp_path: Path) -> None:
     [item], _ = items_of(written(tmp_path, "pages.jsonl", {"title": "Rome", "text": "Rome is a city.", "speaker": "x"}))
 
