@@ -53,7 +53,8 @@ class FileOptions:
     date_order
         Order of day, month and year in a WhatsApp export.
     columns
-        Field of a turn → column of a CSV file, or field of a JSON record, that holds it.
+        Field of a turn → column of a CSV file, or field of a JSON record, that holds it. Several columns, with commas
+        between them, become lines "column: value".
 
     Raises
     ------

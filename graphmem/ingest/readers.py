@@ -48,6 +48,7 @@ from graphmem.ingest.formats.source import (
     size_of,
 )
 from graphmem.ingest.records import (
+    column_names,
     digest,
     is_triple_header,
     is_turn_header,
@@ -144,7 +145,7 @@ def open_source(
     date_order
         Order of day, month and year in a WhatsApp export with ambiguous dates.
     columns
-        Field of a turn → column of a CSV file, or field of a JSON record, that holds it.
+        As in `FileOptions`.
     stdin
         The stream read for ``-``.
 
@@ -165,7 +166,7 @@ def open_source(
         zone=zone,
         short_names=short_names,
         date_order=date_order,
-        columns={field: name.strip().lower() for field, name in (columns or {}).items()},
+        columns=columns or {},
     )
     if str(path) == "-":
         if stdin is None:
@@ -252,7 +253,7 @@ def _header(line: str) -> list[str]:
 
 def _fields(source: Source, names: Sequence[str]) -> list[str]:
     """Return the names of columns, renamed to the fields that they hold."""
-    return list(renamed(dict.fromkeys(names), source.columns))
+    return list(renamed(dict(zip(names, names, strict=True)), source.columns))
 
 
 def _split_row(lines: Sequence[str], delimiter: str) -> list[str] | None:
@@ -270,7 +271,8 @@ def _csv_rows(source: Source, refused: Report) -> Iterator[tuple[int, object]]:
     number, header = next(lines, (1, ""))
     delimiter, names = delimiter_of(header), _header(header)
     fields = _fields(source, names)
-    if missing := [column for column in source.columns.values() if column not in names]:
+    given = [name for columns in source.columns.values() for name in column_names(columns, names)]
+    if missing := [name for name in given if name not in names]:
         reason = f"no column {missing[0]!r} in the header, which has {named(names)}"
     elif not is_triple_header(fields) and not is_turn_header(fields):
         reason = (

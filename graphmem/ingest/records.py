@@ -51,13 +51,29 @@ def is_turn_header(fields: Sequence[str]) -> bool:
     return bool(names.intersection((*_TURN_NAMES["text"], "messages", "tool_calls", "data", "kwargs")))
 
 
+def column_names(columns: str, known: Collection[str]) -> list[str]:
+    """Return the columns of a field in lower case: one of the known ones, or several with commas between them."""
+    columns = columns.strip().lower()
+    return [columns] if columns in known else [name.strip() for name in columns.split(",")]
+
+
 def renamed(record: Mapping[str, Any], columns: Mapping[str, str]) -> dict[str, Any]:
-    """Return a record in which the columns (field → its name in lower case) have the names of the fields they hold."""
-    if not columns:
-        return {**record}
+    """Return a record whose columns (field → its column) have the names of the fields that they hold.
+
+    Several columns of a field become lines of it, "column: value", and stay beside it, so that filters find them.
+    """
     keys = {key.strip().lower(): key for key in record}
-    held = {field: record[keys[name]] for field, name in columns.items() if name in keys}
-    return {key: value for key, value in record.items() if key.strip().lower() not in columns.values()} | held
+    moved: set[str] = set()
+    held: dict[str, Any] = {}
+    for field, given in columns.items():
+        names = column_names(given, keys)
+        values = {name: record[keys[name]] for name in names if name in keys}
+        if len(names) == 1:
+            moved.update(keys[name] for name in values)
+            held.update(zip([field], values.values(), strict=False))
+        elif lines := [f"{name}: {one}" for name, one in values.items() if isinstance(one, (str, int, float))]:
+            held[field] = "\n".join(lines)
+    return {key: value for key, value in record.items() if key not in moved} | held
 
 
 def other_fields(names: Iterable[str]) -> list[str]:

@@ -236,7 +236,7 @@ class GraphMemory(Exploration):
         file_format, timezone, date_order, columns
             For files: the format, if it can't be detected; the zone of times without one (``"Europe/Berlin"``); the
             order of day, month and year in ambiguous dates of WhatsApp; field of a turn → column of a CSV file or field
-            of JSON records.
+            of JSON records, or several columns with commas between them.
         skip_invalid
             Skip and report invalid items and lines instead of raising an error.
         on_progress

@@ -96,7 +96,8 @@ def ingest(
         list[str] | None,
         typer.Option(
             metavar="FIELD=NAME",
-            help="CSV column or JSON field that holds a field, such as text=Message; may be given several times.",
+            help="CSV column or JSON field that holds a field, such as text=Message, or columns to join: "
+            "text=Customer,Note; may be given several times.",
         ),
     ] = None,
 ) -> None:

@@ -230,7 +230,7 @@ class Source:
     date_order
         Order of day, month and year in dates such as 1/2/24; None infers it from the file.
     columns
-        Field of a turn → lower-case name of the CSV column or JSON field that holds it.
+        Field of a turn → name of the CSV column or JSON field that holds it, or several with commas between them.
     left_out
         Nested field that isn't stored → number of records that have it.
     position

@@ -576,6 +576,20 @@ def test_columns_of_other_names_are_told(tmp_path: Path) -> None:
     assert (turn.text, turn.speaker, turn.metadata) == ("Hi", "Maya", {"sr no.": "1"})
 
 
+def test_several_columns_are_joined_as_lines_of_the_text(tmp_path: Path) -> None:
+    table = 'Customer,Note,"Size, m"\nTallgren,Cancels.,3\nOsprey,,4\n,,5\n'
+    notes, [refused] = turns_of(tmp_path, "crm.csv", table, columns={"text": "Customer, Note"})
+    sizes, _ = turns_of(tmp_path, "crm.csv", table, columns={"text": "Size, m", "speaker": "customer"})
+    assert [note.text for note in notes] == ["customer: Tallgren\nnote: Cancels.", "customer: Osprey"]
+    assert notes[0].metadata == {"customer": "Tallgren", "note": "Cancels.", "size, m": "3"}
+    assert refused.line == 4
+    assert [size.text for size in sizes] == ["3", "4", "5"]
+    path = tmp_path / "notes.jsonl"
+    path.write_text('{"Customer": "Osprey", "Size": 4, "text": "x"}\n')
+    with open_source(path, columns={"text": "customer,size"}) as source:
+        assert [item.text for item in read_items(source, lambda _: None)] == ["customer: Osprey\nsize: 4"]
+
+
 @pytest.mark.parametrize(
     ("columns", "reason"),
     [
