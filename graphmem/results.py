@@ -408,6 +408,8 @@ class LoadReport(Model):
         by its name ("nested field 'history'").
     unknown_types
         Number of mentions whose stated type isn't in the ontology, by that type; it is stored as ``concept``.
+    notes
+        How the columns of CSV files were read: those that are metadata only, and by what the rows are dated.
     seconds
         Wall time including indexing.
     """
@@ -426,6 +428,7 @@ class LoadReport(Model):
     rejected_count: int = 0
     dropped: dict[str, int] = {}
     unknown_types: dict[str, int] = {}
+    notes: tuple[str, ...] = ()
     seconds: float = 0.0
 
     @classmethod
@@ -434,11 +437,17 @@ class LoadReport(Model):
         counts = {
             name: sum(getattr(report, name) for report in reports)
             for name in cls.model_fields
-            if name not in ("rejected", "dropped", "unknown_types")
+            if name not in ("rejected", "dropped", "unknown_types", "notes")
         }
         rejected = tuple(each for report in reports for each in report.rejected)
         dropped, unknown_types = Counter[str](), Counter[str]()
         for report in reports:
             dropped.update(report.dropped)
             unknown_types.update(report.unknown_types)
-        return cls(**counts, rejected=rejected[:MAX_REJECTED], dropped=dict(dropped), unknown_types=dict(unknown_types))
+        return cls(
+            **counts,
+            rejected=rejected[:MAX_REJECTED],
+            dropped=dict(dropped),
+            unknown_types=dict(unknown_types),
+            notes=tuple(each for report in reports for each in report.notes),
+        )

@@ -201,6 +201,7 @@ class FileLoad:
     refused_count: int = 0
     progress: Progress | None = None
     _left_out: Counter[str] = field(default_factory=Counter[str])
+    _notes: list[str] = field(default_factory=list[str])
     _reports: list[LoadReport] = field(default_factory=list[LoadReport])
     _read_before: int = 0
     _current: Source | None = None
@@ -240,6 +241,7 @@ class FileLoad:
                     yield source
                     self._read_before += source.position
                     self._left_out.update(source.left_out)
+                    self._notes += [self.redact(f"{source.name}: {note}") for note in source.notes]
             except InvalidInput as error:
                 self._refuse(Refused(file.name, 1, str(error).removeprefix(f"{file.name}: ")))
             self._current = None
@@ -266,7 +268,8 @@ class FileLoad:
         """Report on the load so far, including refused lines as rejected items."""
         rejected = tuple(Rejected(item=f"{r.source}, line {r.line}", reason=r.reason) for r in self.refused)
         fields = {f"nested field {self.redact(name)!r:.60}": number for name, number in self._left_out.items()}
-        lines = LoadReport(rejected=rejected, rejected_count=self.refused_count, dropped=fields)
+        notes = tuple(self._notes)
+        lines = LoadReport(rejected=rejected, rejected_count=self.refused_count, dropped=fields, notes=notes)
         return LoadReport.combined((lines, *self._reports))
 
     @property

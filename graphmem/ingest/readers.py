@@ -48,12 +48,14 @@ from graphmem.ingest.formats.source import (
     size_of,
 )
 from graphmem.ingest.records import (
+    TIME_NAMES,
     column_names,
     digest,
     is_triple_header,
     is_turn_header,
     messages_of,
     other_fields,
+    read_time,
     reason_of,
     renamed,
     to_triple,
@@ -81,6 +83,8 @@ __all__ = [
 Record = Turn | Document | Triple
 
 _HEAD_BYTES = 256 << 10  # available for guessing the format
+_WHEN = re.compile(r"(?:date|time|[_ ]at)$")
+_NOT_WHEN = re.compile(r"birth|due|end|expir|until|deadline|clos|delet|renew|valid")
 _MAX_ROW_LINES = 50  # of one CSV row with line breaks inside quotes
 
 
@@ -284,6 +288,8 @@ def _csv_rows(source: Source, refused: Report) -> Iterator[tuple[int, object]]:
     if reason:
         refused(Refused(source.name, number, f"{reason}; the file was not read"))
         return
+    if not source.holds_triples:
+        _note_columns(source, fields)
     waiting: deque[tuple[int, str]] = deque()
     while first := waiting.popleft() if waiting else next(lines, None):
         number, text = first
@@ -305,6 +311,40 @@ def _csv_rows(source: Source, refused: Report) -> Iterator[tuple[int, object]]:
         for _ in row_lines[1:]:
             waiting.popleft()
         yield number, {name: cell.strip() for name, cell in zip(names, row, strict=True) if cell.strip()}
+
+
+def _note_columns(source: Source, fields: Sequence[str]) -> None:
+    """Note which columns of a table of turns aren't searched, and by what its rows are dated."""
+    joined = {name for columns in source.columns.values() for name in column_names(columns, fields)}
+    others = [name for name in other_fields(fields) if name not in joined]
+    if not any(name in TIME_NAMES for name in fields):
+        times = [name for name in others if _WHEN.search(name)]
+        dated = {**source.columns, "occurred_at": times[0]} if len(times) == 1 else {}
+        if dated and not _NOT_WHEN.search(times[0]) and _are_past_times(source, times[0], dated):
+            source.columns = dated
+            others.remove(times[0])
+            source.notes.append(f"dated by the column {times[0]}; --column occurred_at=NAME names another")
+        else:
+            seen = f" (such as {named(times)})" if times else ""
+            hint = f"--column occurred_at=NAME names the column of their time{seen}"
+            source.notes.append(f"rows without a time are dated by this load; {hint}")
+    if others := [name for name in others if name != "id"]:
+        text = source.columns.get("text") or next((name for name in fields if is_turn_header([name])), "text")
+        hint = f"--column text={','.join((*others[:3], text))} makes columns a part of the text"
+        source.notes.append(f"metadata that isn't searched: {named(others)}; {hint}")
+
+
+def _are_past_times(source: Source, column: str, columns: Mapping[str, str]) -> bool:
+    """Return whether a file has past times in all cells of a column that aren't empty; reads it once more."""
+    if source.path is None or not source.path.is_file():
+        return False
+    try:
+        with open_source(source.path, form="csv", zone=source.zone, columns=columns) as again:
+            rows = (cast("dict[str, str]", row) for _, row in _csv_rows(again, lambda _: None))
+            times = (read_time(column, row[column], source.zone) for row in rows if column in row)
+            return max(times, default=datetime.max.replace(tzinfo=UTC)) <= datetime.now(UTC)
+    except InvalidInput:
+        return False
 
 
 def _documents(source: Source, refused: Report) -> Iterator[Document]:

@@ -25,6 +25,7 @@ _TURN_NAMES: Mapping[str, tuple[str, ...]] = {
     "has_injection_flags": ("has_injection_flags",),
 }
 TURN_FIELDS = tuple(_TURN_NAMES)
+TIME_NAMES = _TURN_NAMES["occurred_at"]
 _TRIPLE_NAMES: Mapping[str, tuple[str, ...]] = {
     "subject": ("subject", "s", "head"),
     "relation": ("relation", "predicate", "p"),

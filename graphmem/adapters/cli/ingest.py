@@ -228,6 +228,7 @@ def _print_result(session: Session, memory: GraphMemory, load: FileLoad) -> None
                 "waiting": memory.stats().pending_episodes,
                 "dropped": report.dropped,
                 "unknown_types": report.unknown_types,
+                "notes": report.notes,
                 "refused_count": report.rejected_count,
                 "refused": [{"file": r.source, "line": r.line, "reason": r.reason} for r in load.refused]
                 + [{"item": r.item, "reason": r.reason} for r in items],
@@ -274,6 +275,7 @@ def _summary(report: LoadReport, files: int) -> list[tuple[str, Any]]:
         listed = ", ".join(f"{number:,} × {word}" for word, number in types[:_PRINTED])
         more = f" and {len(types) - _PRINTED:,} more" if len(types) > _PRINTED else ""
         rows.append(("unknown types", f"{listed}{more}: stored as concept; the setting ontology adds types"))
+    rows += [("note", note) for note in report.notes[:_PRINTED]]
     speed = f", {report.received / report.seconds:,.0f} a second" if report.seconds and report.received else ""
     rows.append(("time", f"{report.seconds:.1f} s{speed}"))
     if report.rejected_count:

@@ -233,6 +233,8 @@ class Source:
         Field of a turn → name of the CSV column or JSON field that holds it, or several with commas between them.
     left_out
         Nested field that isn't stored → number of records that have it.
+    notes
+        How the columns of a table were read.
     position
         Bytes read so far.
     """
@@ -248,6 +250,7 @@ class Source:
     date_order: DateOrder | None = None
     columns: Mapping[str, str] = field(default_factory=dict[str, str])
     left_out: Counter[str] = field(default_factory=Counter[str])
+    notes: list[str] = field(default_factory=list[str])
     stream: IO[bytes] = field(default_factory=io.BytesIO, repr=False)
     position: int = 0
 

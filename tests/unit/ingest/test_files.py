@@ -215,6 +215,43 @@ def test_columns_and_formats_of_files_are_told(memory: GraphMemory, tmp_path: Pa
     assert [(e.speaker, e.text) for e in stored_in(memory)] == [("Maya", "Hello")]
 
 
+SUGGESTED = "--column text=contact,note makes columns a part of the text"
+
+
+@pytest.mark.parametrize(
+    ("table", "at", "note"),
+    [
+        (
+            "note,note_date\nHi,2025-04-28\nYo,\n",
+            2025,
+            "dated by the column note_date; --column occurred_at=NAME names",
+        ),
+        (
+            "note,note_date\nHi,soon\n",
+            None,
+            "--column occurred_at=NAME names the column of their time (such as note_date)",
+        ),
+        ("note,note_date\nHi,9025-04-28\n", None, "(such as note_date)"),
+        ("note,birth_date\nHi,1980-04-28\n", None, "(such as birth_date)"),
+        ("note,sent at,seen at\nHi,2025-04-28,2025-04-28\n", None, "(such as sent at, seen at)"),
+        ("note,date\nHi,2025-04-28\n", 2025, None),
+        ("id,contact,note,date\n1,Sven,Hi,2025-04-28\n", 2025, f"metadata that isn't searched: contact; {SUGGESTED}"),
+        ("note,contact\nHi,Sven\n", None, "rows without a time are dated by this load; --column occurred_at=NAME"),
+    ],
+)
+def test_a_load_tells_what_columns_are_not_searched_and_what_dates_the_rows(
+    memory: GraphMemory, tmp_path: Path, table: str, at: int | None, note: str | None
+) -> None:
+    (tmp_path / "crm.csv").write_text(table)
+    begun = datetime.now(UTC)
+    report = memory.ingest(tmp_path, columns={"text": "note"})
+    dated = next(episode.occurred_at for episode in stored_in(memory))
+    assert dated.year == at if at else dated >= begun
+    assert (note or "") in " | ".join(report.notes)
+    assert bool(note) == bool(report.notes)
+    assert all(each.startswith("crm.csv: ") for each in report.notes)
+
+
 def test_a_load_counts_the_bytes_of_members_as_they_are_unpacked(memory: GraphMemory, packed: Packed) -> None:
     load = FileLoad(find_files([packed("slack.zip", SLACK_EXPORT)]))
     load.run(memory)
