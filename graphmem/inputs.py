@@ -304,6 +304,18 @@ class ItemFields(TypedDict, total=False):
     expires_in: timedelta | float | str | None
 
 
+TURN_NAMES: Mapping[str, tuple[str, ...]] = {
+    "text": ("text", "content", "message", "body"),
+    "speaker": ("speaker", "author", "name", "user", "sender", "from"),
+    "role": ("role",),
+    "session_id": ("session_id", "session", "conversation_id", "thread_id"),
+    "occurred_at": ("occurred_at", "timestamp", "created_at", "date", "datetime", "time"),
+    "external_id": ("external_id", "message_id", "uuid"),
+    "title": ("title",),
+    "has_injection_flags": ("has_injection_flags",),
+}
+"""Field of a turn → names under which mappings and records of files have it."""
+
 Item = Turn | Document
 TripleLike = Triple | Mapping[str, Any] | Sequence[str]
 FilterLike = EpisodeFilter | Mapping[str, Any]
@@ -314,6 +326,7 @@ def to_item(value: ItemLike, **fields: Any) -> Item:
     """Convert a turn, a document, a text, a mapping of fields (a document if it has a title) or a message to an item.
 
     A message has the format of LangChain, OpenAI or Anthropic, as an object or a mapping with `role` and `content`.
+    Fields of a mapping may have any of their `TURN_NAMES`.
 
     Raises
     ------
@@ -327,9 +340,10 @@ def to_item(value: ItemLike, **fields: Any) -> Item:
     if isinstance(value, str):
         data: dict[str, Any] = {"text": value, **fields}
     elif is_message(value):
-        return Turn(**message_fields(value, fields))
+        message = _renamed(_fields(value), is_message=True) if isinstance(value, Mapping) else value
+        return Turn(**message_fields(message, fields))
     else:
-        data = {**_fields(value), **fields}
+        data = {**_renamed(_fields(value)), **fields}
     return Document(**data) if "title" in data else Turn(**data)
 
 
@@ -348,6 +362,15 @@ def _fields(value: object) -> dict[str, Any]:
             "fields; pass several of them to ingest"
         )
     return {str(name): field for name, field in cast("Mapping[object, Any]", value).items()}
+
+
+def _renamed(fields: dict[str, Any], *, is_message: bool = False) -> dict[str, Any]:
+    """Rename the fields of a turn that have another of their names; the content and name of a message stay."""
+    for field, names in TURN_NAMES.items():
+        name = next((each for each in names if each in fields), field)
+        if name != field and not (is_message and (field == "text" or name == "name")):
+            fields[field] = fields.pop(name)
+    return fields
 
 
 def to_time(value: datetime | str) -> datetime:

@@ -9,23 +9,13 @@ from datetime import UTC, date, datetime, tzinfo
 from typing import Any, cast
 
 from graphmem.errors import InvalidInput
-from graphmem.inputs import Document, Triple, Turn
+from graphmem.inputs import TURN_NAMES, Document, Triple, Turn
 from graphmem.messages import TOOL_CALL_ID, TOOL_CALLS, TOOL_STATUS, digest, read_content, unfold
 from graphmem.models import ATTACHMENTS, EdgeType, Scalar
 from graphmem.text.normalize import relation_name, require_name
 
-_TURN_NAMES: Mapping[str, tuple[str, ...]] = {
-    "text": ("text", "content", "message", "body"),
-    "speaker": ("speaker", "author", "name", "user", "sender", "from"),
-    "role": ("role",),
-    "session_id": ("session_id", "session", "conversation_id", "thread_id"),
-    "occurred_at": ("occurred_at", "timestamp", "created_at", "date", "datetime", "time"),
-    "external_id": ("external_id", "message_id", "uuid"),
-    "title": ("title",),
-    "has_injection_flags": ("has_injection_flags",),
-}
-TURN_FIELDS = tuple(_TURN_NAMES)
-TIME_NAMES = _TURN_NAMES["occurred_at"]
+TURN_FIELDS = tuple(TURN_NAMES)
+TIME_NAMES = TURN_NAMES["occurred_at"]
 _TRIPLE_NAMES: Mapping[str, tuple[str, ...]] = {
     "subject": ("subject", "s", "head"),
     "relation": ("relation", "predicate", "p"),
@@ -33,7 +23,7 @@ _TRIPLE_NAMES: Mapping[str, tuple[str, ...]] = {
     **{name: (name,) for name in ("subject_type", "object_type", "edge_type", "fact", "confidence")},
     **{name: (name,) for name in ("valid_from", "valid_to", "source")},
 }
-_READ_LISTS = frozenset({*_TURN_NAMES["text"], ATTACHMENTS, TOOL_CALLS, "invalid_tool_calls"})
+_READ_LISTS = frozenset({*TURN_NAMES["text"], ATTACHMENTS, TOOL_CALLS, "invalid_tool_calls"})
 """Fields whose lists are parts of the message itself."""
 _PERSON = ("name", "display_name", "displayName", "username", "login")
 _TIMES = ("occurred_at", "valid_from", "valid_to")
@@ -49,7 +39,7 @@ def is_triple_header(fields: Sequence[str]) -> bool:
 def is_turn_header(fields: Sequence[str]) -> bool:
     """Return whether fields or columns of these names can be a turn."""
     names = {name.strip().lower() for name in fields}
-    return bool(names.intersection((*_TURN_NAMES["text"], "messages", "tool_calls", "data", "kwargs")))
+    return bool(names.intersection((*TURN_NAMES["text"], "messages", "tool_calls", "data", "kwargs")))
 
 
 def column_names(columns: str, known: Collection[str]) -> list[str]:
@@ -79,7 +69,7 @@ def renamed(record: Mapping[str, Any], columns: Mapping[str, str]) -> dict[str, 
 
 def other_fields(names: Iterable[str]) -> list[str]:
     """Return the names that are of no field of a turn."""
-    known = {"metadata", *_READ_LISTS, *(name for names in _TURN_NAMES.values() for name in names)}
+    known = {"metadata", *_READ_LISTS, *(name for names in TURN_NAMES.values() for name in names)}
     return [name for name in names if name not in known]
 
 
@@ -110,7 +100,7 @@ def messages_of(value: object) -> list[dict[str, Any]]:
 
 def _thread(record: dict[str, Any]) -> list[dict[str, Any]]:
     """Return a record and, as messages of its session, the turns in its lists (comments, replies), in reading order."""
-    names = (*_TURN_NAMES["session_id"], "id", *_TURN_NAMES["external_id"])
+    names = (*TURN_NAMES["session_id"], "id", *TURN_NAMES["external_id"])
     session = next((record[name] for name in names if isinstance(record.get(name), (str, int))), None)
     found: list[dict[str, Any]] = []
     waiting = [record]
@@ -130,8 +120,8 @@ def _holds_turns(value: object) -> bool:
     """Return whether a list has objects with a text and with an author, a role or a time."""
     parts = cast("list[object]", value) if isinstance(value, list) else ()
     return any(
-        any(part.get(name) for name in _TURN_NAMES["text"])
-        and any(part.get(name) for field in ("speaker", "role", "occurred_at") for name in _TURN_NAMES[field])
+        any(part.get(name) for name in TURN_NAMES["text"])
+        and any(part.get(name) for field in ("speaker", "role", "occurred_at") for name in TURN_NAMES[field])
         for part in (cast("dict[str, Any]", each) for each in parts if isinstance(each, dict))
     )
 
@@ -181,7 +171,7 @@ def to_turn(
     metadata: Any = data.pop("metadata", None) or {}
     if not isinstance(metadata, dict):
         raise InvalidInput("metadata: expected an object")
-    fields = _pick(data, _TURN_NAMES)
+    fields = _pick(data, TURN_NAMES)
     content = read_content(data, fields.get("text"))
     if not content["text"].strip() and not any(content[name] for name in (ATTACHMENTS, TOOL_CALLS, TOOL_CALL_ID)):
         raise InvalidInput("text: missing or empty")

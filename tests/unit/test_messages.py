@@ -187,6 +187,17 @@ def test_a_growing_conversation_is_stored_once(memory: GraphMemory) -> None:
     assert (report.stored, report.known) == (1, 2)
 
 
+@pytest.mark.parametrize("text", ["content", "message", "body", "text"])
+def test_fields_have_the_same_other_names_as_in_files(memory: GraphMemory, text: str) -> None:
+    fields = {text: "Hi", "author": "Ann", "timestamp": "2025-01-01T00:00:00Z", "thread_id": "t", "uuid": "u"}
+    found = stored(memory, fields)
+    assert (found.text, found.speaker, found.session_id, found.external_id) == ("Hi", "Ann", "t", "u")
+    assert found.occurred_at.year == 2025
+    for more in ({"speaker": "Bob"}, {"channel": "ops"}, {"text": "Hi", "content": "Yo"}):
+        with pytest.raises(InvalidInput, match="no such field"):
+            memory.remember({**fields, **more})
+
+
 def test_the_same_id_in_another_conversation_is_another_message(memory: GraphMemory) -> None:
     for session in ("one", "two"):
         assert memory.remember(HumanMessage("Hi", id="1"), session_id=session).created
