@@ -392,6 +392,8 @@ class LoadReport(Model):
         Number of new episodes.
     known
         Number of items already stored, by `external_id`.
+    differing
+        Number of known items whose fields differ from those stored, which stay as they are.
     skipped
         Number of episodes stored but not extracted, because the content filter excluded them.
     extracted
@@ -417,6 +419,7 @@ class LoadReport(Model):
     received: int = 0
     stored: int = 0
     known: int = 0
+    differing: int = 0
     skipped: int = 0
     extracted: int = 0
     failed: int = 0

@@ -196,6 +196,7 @@ class Progress:
     received: int = 0
     stored: int = 0
     known: int = 0
+    differing: int = 0
     skipped: int = 0
     extracted: int = 0
     failing: set[str] = field(default_factory=set[str])
@@ -248,6 +249,9 @@ Index = Callable[[Scope, Callable[[int], None]], None]
 Detector = Callable[[Episode], bool]
 
 _Stated = tuple[Triple, ExtractedFact]
+
+_PLACES = ("file", "line", SKIPPED)
+"""Metadata that may change between two loads of the same item."""
 
 _LIST_FACTS = 50
 """Maximum facts of an episode of triples without a source: a recall reads all facts of the best episodes."""
@@ -342,7 +346,9 @@ class Loader:
                     if not skip_invalid:
                         raise
                     progress.reject(item, error, self._redaction)
-            created = [new for _, new in self._backend.add_episodes(scope, episodes)]
+            added = self._backend.add_episodes(scope, episodes)
+            created = [new for _, new in added]
+            progress.differing += self._count_differing(scope, dict(zip(added, episodes, strict=True)))
             progress.received += len(batch)
             progress.stored += sum(created)
             progress.known += len(created) - sum(created)
@@ -360,6 +366,12 @@ class Loader:
         index(scope, indexed)
         indexed(progress.to_index)
         return progress.report(time.perf_counter() - started)
+
+    def _count_differing(self, scope: Scope, added: Mapping[Stored, Episode]) -> int:
+        """Return how many of the episodes that were known differ from what is stored."""
+        known = {number: episode for (number, new), episode in added.items() if not new}
+        stored = self._backend.get_episodes([scope], list(known)) if known else {}
+        return sum(_differs(stored[number], known[number]) for number in stored)
 
     def extract_waiting(self, scope: Scope, limit: int | None, on_progress: OnProgress | None) -> LoadReport:
         """Extract at most `limit` of the pending episodes."""
@@ -465,6 +477,17 @@ class Loader:
             for source, group in _of_episodes(groups)
         ]
         return self._writer.write(scope, readings, new_episodes=[reading.episode for reading in readings])
+
+
+def _differs(stored: Episode, given: Episode) -> bool:
+    """Return whether an episode was given again with another text, other fields or other metadata."""
+    names = ("text", "speaker", "role", "session_id", "title")
+    told = given.source == "message" and given.occurred_at != given.recorded_at
+    return (
+        any(getattr(stored, name) != getattr(given, name) for name in names)
+        or (told and given.occurred_at != stored.occurred_at)
+        or any(stored.metadata.get(k) != value for k, value in given.metadata.items() if k not in _PLACES)
+    )
 
 
 def _of_episodes(groups: Mapping[str | None, list[_Stated]]) -> Iterator[tuple[str | None, list[_Stated]]]:

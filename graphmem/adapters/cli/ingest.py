@@ -220,7 +220,9 @@ def _print_result(session: Session, memory: GraphMemory, load: FileLoad) -> None
     out, report = session.out, load.report
     items = report.rejected[len(load.refused) :]
     if out.as_json:
-        names = "received stored known skipped extracted failed entities edges supported ended seconds".split()
+        names = (
+            "received stored known differing skipped extracted failed entities edges supported ended seconds".split()
+        )
         out.document(
             {
                 "files": len(load.files),
@@ -259,6 +261,10 @@ def _summary(report: LoadReport, files: int) -> list[tuple[str, Any]]:
         ("read", f"{report.received:,} from {counted(files, 'file')}"),
         ("new episodes", report.stored),
         ("already stored", report.known),
+        (
+            "left as they were",
+            report.differing and f"{counted(report.differing, 'known record')} whose fields differ now",
+        ),
         ("extracted", report.extracted),
         ("not to be extracted", report.skipped),
         ("failed", report.failed),

@@ -367,6 +367,13 @@ def test_what_ingest_left_out_is_explained(shell: Shell) -> None:
     assert "left out 2 × self-loop: facts from an entity to itself left out 1 × own reason" in told
 
 
+def test_ingest_says_that_known_records_differ(shell: Shell) -> None:
+    for status in ("Open", "Fixed"):
+        shell.write_lines("bugs.jsonl", {"id": "B-1", "text": "It crashes.", "status": status})
+        ran = shell.run("ingest", "bugs.jsonl", "--extractor", "none", GRAPHMEM_EMBEDDINGS="none")
+    assert "left as they were 1 known record whose fields differ now" in " ".join(ran.out.split())
+
+
 def test_ingest_into_a_store_that_fails_says_how_to_continue(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: Any, **__: Any) -> None:
         raise BackendUnavailable("bolt://host: the server doesn't answer")

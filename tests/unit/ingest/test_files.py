@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -250,6 +251,25 @@ def test_a_load_tells_what_columns_are_not_searched_and_what_dates_the_rows(
     assert (note or "") in " | ".join(report.notes)
     assert bool(note) == bool(report.notes)
     assert all(each.startswith("crm.csv: ") for each in report.notes)
+
+
+def test_known_records_whose_fields_differ_are_counted_and_stay(memory: GraphMemory, tmp_path: Path) -> None:
+    header = "external_id,author,status,created_at,text\n"
+    rows = ["B-1,Olu,Open,2025-01-06,Camera crashes.", "B-2,Ann,Open,2025-01-07,No sound.", "B-3,Li,Open,,Slow."]
+    path = tmp_path / "bugs.csv"
+    path.write_text(header + "\n".join(rows))
+    assert memory.ingest(path).differing == 0
+    for old, new, differing in (("", "", 0), ("Open", "Fixed", 3), ("01-06", "01-08", 1), ("Slow", "Very slow", 1)):
+        path.write_text(header + "\n".join(rows).replace(old, new) if old else path.read_text())
+        report = memory.ingest(path)
+        assert (report.stored, report.known, report.differing) == (0, 3, differing)
+    assert {episode.metadata["status"] for episode in stored_in(memory)} == {"Open"}
+    page = tmp_path / "page.md"
+    for text in ("# A\n\nHi", "\n\n# A\n\nHi"):
+        page.write_text(text)
+        os.utime(page, (len(text), len(text)))
+        report = memory.ingest(page)
+    assert (report.known, report.differing) == (1, 0)
 
 
 def test_a_load_counts_the_bytes_of_members_as_they_are_unpacked(memory: GraphMemory, packed: Packed) -> None:
