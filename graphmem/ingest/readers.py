@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -104,6 +104,7 @@ def read_items(source: Source, refused: Report) -> Iterator[Turn | Document]:
     if reader := _READERS.get(source.format):
         yield from reader(source, refused)
         return
+    repeats = Counter[str]()
     for line, value in _values(source, refused):
         try:
             parts = messages_of(value)
@@ -111,10 +112,9 @@ def read_items(source: Source, refused: Report) -> Iterator[Turn | Document]:
             refused(Refused(source.name, line, reason_of(error)))
             continue
         left_out: set[str] = set()
-        for number, part in enumerate(parts):
-            place = f"{line}.{number}" if len(parts) > 1 else str(line)
+        for part in parts:
             try:
-                yield to_turn(part, source.zone, source.name, place, left_out)
+                yield to_turn(part, source.zone, source.name, repeats, left_out)
             except InvalidInput as error:
                 reason = reason_of(error)
                 if reason.startswith("text: ") and source.format != "csv" and (others := other_fields(part)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, tzinfo
 from typing import Any, cast
@@ -25,6 +26,7 @@ _TRIPLE_NAMES: Mapping[str, tuple[str, ...]] = {
 }
 _READ_LISTS = frozenset({*TURN_NAMES["text"], ATTACHMENTS, TOOL_CALLS, "invalid_tool_calls"})
 """Fields whose lists are parts of the message itself."""
+_IDENTITY = ("speaker", "role", "title", "text")
 _PERSON = ("name", "display_name", "displayName", "username", "login")
 _TIMES = ("occurred_at", "valid_from", "valid_to")
 _DATES_OF_FACTS = ("valid_from", "valid_to")  # a day of a fact is that of UTC, as extractors state it
@@ -108,12 +110,17 @@ def _thread(record: dict[str, Any]) -> list[dict[str, Any]]:
         one = waiting.pop()
         lists = {key: item for key, item in one.items() if key not in _READ_LISTS and _holds_turns(item)}
         if lists:
-            session = session or digest(record)
+            session = session or _own_digest(record)
             one = {"session_id": session, **{key: item for key, item in one.items() if key not in lists}}
         found.append(one)
         parts = [part for item in lists.values() for part in item]
         waiting += [{**part, "session_id": session} if isinstance(part, dict) else {} for part in reversed(parts)]
     return found
+
+
+def _own_digest(record: Mapping[str, Any]) -> str:
+    """Return a digest of what a record itself says, the name of a session that has no other."""
+    return digest(*(record.get(name) for field in _IDENTITY for name in TURN_NAMES[field]))
 
 
 def _holds_turns(value: object) -> bool:
@@ -147,7 +154,7 @@ def _scalars(data: Mapping[str, Any], left_out: set[str]) -> dict[str, Scalar]:
 
 
 def to_turn(
-    value: Mapping[str, Any], zone: tzinfo | None, name: str, place: str, left_out: set[str]
+    value: Mapping[str, Any], zone: tzinfo | None, name: str, repeats: Counter[str], left_out: set[str]
 ) -> Turn | Document:
     """Return a turn, or a document if the record has a title.
 
@@ -157,8 +164,8 @@ def to_turn(
         The fields, under any of their known names.
     zone
         Time zone of a time without one.
-    name, place
-        File and line, for the generated id of a turn without one.
+    name, repeats
+        File, and how often it had each digest so far: for the generated id of a turn without one.
     left_out
         Gets the names of nested fields, which aren't stored.
 
@@ -186,10 +193,19 @@ def to_turn(
     fields |= {**content, "metadata": {**_scalars(data, left_out), **metadata}}
     _set_times(fields, zone)
     if "external_id" not in fields:
-        identity = [fields.get(key) for key in ("session_id", "speaker", "role", "title", "text")]
-        at = fields.get("occurred_at")
-        # a bare `id` is often a running number that other files use as well
-        fields["external_id"] = f"{name}:{data.get('id', place)}:{digest(*identity, at and at.astimezone(UTC))}"
+        session, at = fields.get("session_id"), fields.get("occurred_at")
+        if session in (str(data.get("id")), _own_digest(value)):
+            session = None  # named by the record itself, once it has comments
+        key = digest(session, *(fields.get(key) for key in _IDENTITY), at and at.astimezone(UTC))
+        if data.get("id") not in (None, ""):
+            key = f"{data['id']}:{key}"  # a bare `id` is often a running number that other files use as well
+        else:
+            key = digest(
+                key, *map(content.get, (TOOL_CALLS, TOOL_CALL_ID, ATTACHMENTS)), sorted(fields["metadata"].items())
+            )
+            repeats[key] += 1
+            key = key if repeats[key] == 1 else f"{key}:{repeats[key]}"
+        fields["external_id"] = f"{name}:{key}"
     if "title" not in fields:
         return Turn(**fields)
     for key in ("session_id", "speaker", "role"):

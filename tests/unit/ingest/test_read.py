@@ -168,6 +168,24 @@ def test_turns_without_an_id_get_the_same_one_each_time_and_repeated_words_stay_
     assert len({t.external_id for t in first}) == 2
 
 
+def test_ids_don_t_hang_on_the_line_nor_on_comments_that_came_later(tmp_path: Path) -> None:
+    rated = [{"text": "yes", "person": n} for n in (1, 2)]
+    rows: list[dict[str, Any]] = [*rated, {"text": "ok"}, {"text": "ok"}, {"text": "a"}, {"text": "b", "id": 4}]
+    said = {"text": "Yo", "author": "Cy"}
+
+    before, _ = items_of(written(tmp_path, "rows.jsonl", *rows))
+    after, _ = items_of(written(tmp_path, "rows.jsonl", {"text": "yes", "person": 3}, *reversed(rows)))
+    rows[-2]["replies"] = rows[-1]["replies"] = [said]
+    told, _ = items_of(written(tmp_path, "rows.jsonl", *rows))
+
+    ids = {item.external_id for item in before}
+    assert len(ids) == 6
+    assert {item.external_id for item in after[1:]} == ids
+    assert after[0].external_id not in ids
+    assert ids < {item.external_id for item in told}
+    assert [item.session_id for item in told if isinstance(item, Turn) and item.speaker][1] == "4"
+
+
 def test_running_numbers_as_ids_don_t_collide_between_files(tmp_path: Path) -> None:
     [one], _ = items_of(written(tmp_path, "a.jsonl", {"id": 1, "text": "a"}))
     [other], _ = items_of(written(tmp_path, "b.jsonl", {"id": 1, "text": "b"}))
