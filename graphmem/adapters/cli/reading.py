@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from graphmem.visualize import PictureFormat
 
 _QUOTED = 300  # characters of an episode that are quoted
+_AMPLE_TOKENS = 4000  # a budget into which something of every answer fits
 
 
 def register(app: typer.Typer) -> None:
@@ -126,15 +128,16 @@ def context(
     """Print facts about a question as a context block for a prompt."""
     at = point_in_time(as_of, known)
     with session.open() as memory:
-        block = memory.context(
+        ask = partial(
+            memory.context,
             query,
             asked_by=asked_by,
-            budget_tokens=budget,
             as_of=at,
             filters=filters,
             min_confidence=min_confidence,
             min_trust=min_trust,
         )
+        block = ask(budget_tokens=budget)
         if session.out.as_json:
             session.out.document({"query": query, "context": block, "unknown_asker": block.unknown_asker})
         elif block:
@@ -142,7 +145,9 @@ def context(
             if block.unknown_asker:
                 session.note_unknown_asker()
         if not block:
-            session.nothing(_explain_empty(memory, f"no fact found for {query!r} within the budget"))
+            if ask(budget_tokens=_AMPLE_TOKENS):
+                session.nothing(f"nothing of what was found for {query!r} fits into the budget; raise --budget")
+            session.nothing(_explain_empty(memory, f"nothing found that answers {query!r}"))
 
 
 def entities(

@@ -442,6 +442,16 @@ def test_limits_of_the_settings_count_where_no_option_is_given(filled: Shell, co
     assert len(limited[found]) == 1 < len(unlimited[found])
 
 
+def test_an_empty_context_says_whether_the_budget_is_the_reason(filled: Shell) -> None:
+    small = filled.run("context", "Where does Maya Chen work?", "--budget", "10", GRAPHMEM_EMBEDDINGS="none")
+    none = filled.run("context", "Which cheese melts?", GRAPHMEM_EMBEDDINGS="none")
+
+    assert (small.code, none.code) == (4, 4)
+    told = "nothing of what was found for 'Where does Maya Chen work?' fits into the budget; raise --budget"
+    assert " ".join(small.err.split()) == told
+    assert none.err == "nothing found that answers 'Which cheese melts?'\n"
+
+
 def test_entities_come_with_their_numbers_and_the_most_spoken_of_first(filled: Shell) -> None:
     listed = filled.run("entities", "--json").document["entities"]
     table = filled.run("entities").out
