@@ -111,7 +111,8 @@ def _thread(record: dict[str, Any]) -> list[dict[str, Any]]:
         lists = {key: item for key, item in one.items() if key not in _READ_LISTS and _holds_turns(item)}
         if lists:
             session = session or _own_digest(record)
-            one = {"session_id": session, **{key: item for key, item in one.items() if key not in lists}}
+            named = {} if any(name in one for name in TURN_NAMES["session_id"]) else {"session_id": session}
+            one = {key: item for key, item in one.items() if key not in lists} | named
         found.append(one)
         parts = [part for item in lists.values() for part in item]
         waiting += [{**part, "session_id": session} if isinstance(part, dict) else {} for part in reversed(parts)]

@@ -170,7 +170,13 @@ def test_turns_without_an_id_get_the_same_one_each_time_and_repeated_words_stay_
 
 def test_ids_don_t_hang_on_the_line_nor_on_comments_that_came_later(tmp_path: Path) -> None:
     rated = [{"text": "yes", "person": n} for n in (1, 2)]
-    rows: list[dict[str, Any]] = [*rated, {"text": "ok"}, {"text": "ok"}, {"text": "a"}, {"text": "b", "id": 4}]
+    rows: list[dict[str, Any]] = [
+        *rated,
+        {"text": "ok"},
+        {"text": "ok"},
+        {"text": "a", "thread_id": "t"},
+        {"text": "b", "id": 4},
+    ]
     said = {"text": "Yo", "author": "Cy"}
 
     before, _ = items_of(written(tmp_path, "rows.jsonl", *rows))
@@ -183,6 +189,7 @@ def test_ids_don_t_hang_on_the_line_nor_on_comments_that_came_later(tmp_path: Pa
     assert {item.external_id for item in after[1:]} == ids
     assert after[0].external_id not in ids
     assert ids < {item.external_id for item in told}
+    assert "thread_id" not in told[4].metadata
     assert [item.session_id for item in told if isinstance(item, Turn) and item.speaker][1] == "4"
 
 
