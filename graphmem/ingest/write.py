@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -14,7 +14,7 @@ from graphmem.inference.premises import write_facts
 from graphmem.ingest.corrections import EarlierExtraction
 from graphmem.ingest.entity_matching import NoteLinks, Outdated, Prepared, SimilarEntities
 from graphmem.ingest.fact_ledger import End, FactLedger, TellerAbout, entity_names, open_ledger, teller_of
-from graphmem.ingest.resolution import EntityMention, InterpretedEpisode, Resolver, clamped
+from graphmem.ingest.resolution import Ending, EntityMention, InterpretedEpisode, Resolver, clamped
 from graphmem.ingest.supersession import Teller, day_after, day_before
 from graphmem.models import (
     Changes,
@@ -280,44 +280,19 @@ class Writer:
         def teller_about(entity_id: str, *, overrules: bool = False) -> Teller | None:
             return teller_of(episode, own=overrules or entity_id in resolver.ids_of(speaker))
 
-        facts: list[_End | _Fact] = []
-        for ending in reading.endings:
-            stated = ending.stated
-            end = End(stated.valid_to or seen_at, seen_at, episode.id, corrected=stated.why == "corrected")
-            if ending.source is None:
-                about = partial(teller_about, overrules=stated.why == "over" and not is_assistant(episode))
-                facts.append(_End(end, fact_id=stated.fact_id, teller_about=about))
-                continue
-            if stated.presumed and ending.target is not None and not resolver.ids_of(ending.target.canonical):
-                continue  # nothing is known of what the fact would be about
-            source = mentioned(ending.source)
-            target = None if ending.target is None else mentioned(ending.target)
-            end = replace(end, teller=teller_about(source.id))
-            facts.append(
-                _End(
-                    end,
-                    (source.id, ending.relation),
-                    target.id if target else None,
-                    teller_about=teller_about,
-                    others=stated.others,
-                    presumed=stated.presumed,
-                )
-            )
+        found = (_ending_of(ending, episode, resolver, mentioned, teller_about) for ending in reading.endings)
+        facts: list[_End | _Fact] = [ending for ending in found if ending is not None]
         for position, statement in enumerate(reading.statements):
             source, target = mentioned(statement.source), mentioned(statement.target)
             if source.id == target.id:
                 written.dropped["self-loop"] += 1
                 continue
             stated = statement.stated
-            ends = stated.valid_to or (seen_at if stated.ended else None)
-            if ends is not None and stated.ended and seen_at < ends <= day_after(seen_at):
-                ends = seen_at  # "today" lasts until midnight, but what is over is over when that is said
-            begin = stated.valid_from or _beginning(seen_at, ends)
-            if ends is not None and ends < begin:
-                if not stated.ended and stated.kind == "state":
-                    written.dropped["valid_to before valid_from"] += 1
-                    continue
-                begin, ends = (begin, None) if stated.kind == "event" else (_beginning(seen_at, ends), ends)
+            held = _validity(stated, seen_at)
+            if held is None:
+                written.dropped["valid_to before valid_from"] += 1
+                continue
+            begin, ends = held
             if begin < seen_at:
                 resolver.known_since(source, begin)
                 resolver.known_since(target, begin)
@@ -460,6 +435,19 @@ class _Fact:
     contradicted: tuple[str, ...]
 
 
+def _validity(stated: ExtractedEdge, seen_at: datetime) -> tuple[datetime, datetime | None] | None:
+    """Return from when until when a fact holds that was told at a time; None if a state ends before it begins."""
+    ends = stated.valid_to or (seen_at if stated.ended else None)
+    if ends is not None and stated.ended and seen_at < ends <= day_after(seen_at):
+        ends = seen_at  # "today" lasts until midnight, but what is over is over when that is said
+    begin = stated.valid_from or _beginning(seen_at, ends)
+    if ends is None or ends >= begin:
+        return begin, ends
+    if stated.kind == "event":
+        return begin, None
+    return (_beginning(seen_at, ends), ends) if stated.ended else None
+
+
 def _beginning(seen_at: datetime, end: datetime | None) -> datetime:
     """Return the beginning of a fact that states none: when it was stated, or its last day if it had ended by then."""
     if end is None or end > seen_at:
@@ -497,6 +485,34 @@ class _End:
         if self.target_id is None:
             return ledger.end_slot(self.slot, self.end)
         return ledger.end(self.keys, self.end)
+
+
+def _ending_of(
+    ending: Ending,
+    episode: Episode,
+    resolver: Resolver,
+    mentioned: Callable[[EntityMention], Entity],
+    teller_about: Callable[..., Teller | None],
+) -> _End | None:
+    """Return an ending with its entities resolved; None if nothing is known of what it presumes."""
+    stated = ending.stated
+    at = episode.occurred_at
+    end = End(stated.valid_to or at, at, episode.id, corrected=stated.why == "corrected")
+    if ending.source is None:
+        about = partial(teller_about, overrules=stated.why == "over" and not is_assistant(episode))
+        return _End(end, fact_id=stated.fact_id, teller_about=about)
+    if stated.presumed and ending.target is not None and not resolver.ids_of(ending.target.canonical):
+        return None
+    source = mentioned(ending.source)
+    target = None if ending.target is None else mentioned(ending.target)
+    return _End(
+        replace(end, teller=teller_about(source.id)),
+        (source.id, ending.relation),
+        target.id if target else None,
+        teller_about=teller_about,
+        others=stated.others,
+        presumed=stated.presumed,
+    )
 
 
 def _keys(source_id: str, relation: str, target_id: str) -> list[EdgeKey]:
