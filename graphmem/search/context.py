@@ -265,7 +265,7 @@ def _overview(communities: Sequence[FoundCommunity], budget: int, count_tokens: 
     return _fit(COMMUNITIES_HEADER, [render_community(c, _SHORT_SUMMARY) for c in communities], budget, count_tokens)
 
 
-def _share(budget: int, parts: int, others: Sequence[str]) -> int:
+def _share(budget: int, parts: int, others: Sequence[object]) -> int:
     return budget // parts if others else budget
 
 

@@ -160,7 +160,8 @@ class SearchIndex:
         generations = {scope: self._generations.get(scope) for scope in scopes}  # first: see `_require_model`
         seen = {(scope, kind): self._indexed.get((scope, kind)) for scope in scopes for kind in _KINDS}
         cursors = [
-            IndexCursor(scope, *(_cursor(seen[scope, kind], now) for kind in ("episode", "fact"))) for scope in scopes
+            IndexCursor(scope, _cursor(seen[scope, "episode"], now), _cursor(seen[scope, "fact"], now))
+            for scope in scopes
         ]
         found: list[Scope] = []
         for scope, news in zip(scopes, self._backend.index_status(cursors), strict=True):

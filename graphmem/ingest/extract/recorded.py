@@ -35,7 +35,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
 from pathlib import Path
-from typing import IO, Any, Literal, cast
+from typing import IO, Any, cast
 
 from graphmem.errors import ExtractionFailed, InvalidInput
 from graphmem.ingest.extract.llm_parse import read_edge, read_entity
@@ -312,7 +312,7 @@ def _ending(item: object) -> ExtractedEnding:
         valid_to=edge.valid_to,
         why="corrected" if fields.get("why") == "corrected" else "over",
         source_type=edge.source_type,
-        others=cast("Literal['', 'targets', 'sources']", others if others in ("targets", "sources") else ""),
+        others=others if others in ("targets", "sources") else "",
         presumed=fields.get("presumed") is True,
     )
 
