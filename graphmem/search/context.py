@@ -301,7 +301,7 @@ def render_fact(fact: Fact) -> str:
     """
     when = f"since {fact.valid_from:%Y-%m}"
     if fact.kind == "event":
-        when = f"{fact.valid_from:%Y-%m-%d}"
+        when = f"{'told ' if fact.valid_from_assumed else ''}{fact.valid_from:%Y-%m-%d}"
     elif fact.valid_to is not None:
         since = "" if fact.valid_from_assumed and fact.valid_to <= (fact.told_at or fact.valid_to) else fact.valid_from
         when = f"{since:%Y-%m} to {fact.valid_to:%Y-%m}" if since else f"until {fact.valid_to:%Y-%m}"

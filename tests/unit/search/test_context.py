@@ -61,6 +61,7 @@ def test_a_fact_that_ended_says_when() -> None:
         ({"certainty": "hearsay"}, "since 2026-01, reported"),
         ({"certainty": "possible"}, "since 2026-01, possibly"),
         ({"kind": "event", "valid_to": datetime(2026, 1, 6, tzinfo=UTC)}, "2026-01-05"),
+        ({"kind": "event", "valid_from_assumed": True}, "told 2026-01-05"),
         (
             {
                 "valid_from_assumed": True,

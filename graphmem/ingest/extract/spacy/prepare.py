@@ -239,7 +239,7 @@ def _with_subject(match: re.Match[str]) -> str:
 def _without_lead_in(match: re.Match[str]) -> str:
     """Remove what only announces a sentence, without a name or a verb of its own: "Quick recap:", "One more thing:"."""
     said = match[0].lower().split()
-    if said[-1] in ("wrong:", "false:", "myth:", "untrue:"):
+    if said[-1] in ("wrong:", "false:", "myth:", "untrue:", "scenario:", "case:", "b:"):
         return "if "
     return match[0] if any(word in words.ANNOUNCING_VERBS for word in said) else ""
 
