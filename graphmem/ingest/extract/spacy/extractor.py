@@ -27,7 +27,7 @@ from graphmem.ingest.extract.spacy.prepare import (
 )
 from graphmem.ingest.extract.spacy.statements import dates_of
 from graphmem.ingest.extract.spacy.tokens import parsed, tokens
-from graphmem.ingest.extract.spacy.words import ENTITY_TYPES, PLACES
+from graphmem.ingest.extract.spacy.words import ACRONYMS, ENTITY_TYPES, PLACES
 from graphmem.models import Episode
 from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology
 from graphmem.protocols import (
@@ -269,7 +269,8 @@ def _is_small_talk(edge: ExtractedEdge, assistant: str, user: str) -> bool:
 def _add_names(mentioned: dict[tuple[str, str], ExtractedEntity], names: Names, sentence: Span) -> None:
     """Add the entities that a sentence names to those of its text."""
     for end in names.named(sentence):
-        if not end.role:
+        parts = re.findall(r"[^\W_]+", end.name.lower())
+        if not end.role and any(part not in ACRONYMS and not part.isdigit() for part in parts):
             found = ExtractedEntity(end.name, end.kind, confidence=0.8, guessed=True)
             mentioned.setdefault((end.name, end.kind), found)
 

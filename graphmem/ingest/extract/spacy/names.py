@@ -257,6 +257,11 @@ class Names:
             return known
         if span.label_ not in words.ENTITY_TYPES or not re.search(r"[A-Z0-9]", text):
             return None
+        if canonical(text) in words.TECHNOLOGIES:
+            return self._checked(text, "technology", named=True, label="PRODUCT")
+        last = self.doc[span.end - 1 : span.end + 1]
+        if legal := [t for t in last if t.lower_.strip(".") in words.LEGAL_FORMS and t.i > span.start]:
+            return self._checked(self.doc[span.start : legal[-1].i + 1].text, "organization", named=True, label="ORG")
         proper = [t for t in span if t.pos_ == "PROPN" or (t.pos_ in ("NOUN", "ADJ") and t.text[:1].isupper())]
         if not proper or (
             len(span) == 1

@@ -84,6 +84,18 @@ def test_we_is_the_speaker(say: Say) -> None:
     assert ("Nora", "bought", "boat") in say.facts("We bought a boat.")
 
 
+@pytest.mark.parametrize(
+    ("text", "entities"),
+    [
+        ("The Redis box and the Postgres box are down.", {"Redis": "technology", "Postgres": "technology"}),
+        ("Anna joined Quillon Software Ltd.", {"Anna": "person", "Quillon Software Ltd": "organization"}),
+        ("Thanks for the SQL and the PDF, see you at 9 UTC!", {}),
+    ],
+)
+def test_products_firms_and_acronyms_are_no_persons(say: Say, text: str, entities: dict[str, str]) -> None:
+    assert {e.name: e.entity_type for e in say(text).entities if e.name not in ("Nora", "Walter")} == entities
+
+
 def test_a_speaker_is_a_person(say: Say) -> None:
     entities = {e.name: e.entity_type for e in say("I visited Norway.").entities}
     assert entities == {"Nora": "person", "Norway": "location"}
