@@ -91,6 +91,10 @@ def _names_in(span: Span) -> Iterator[Span]:
         yield part.char_span(0, len(part.text), label=span.label)
 
 
+def _is_legal_form(token: Token) -> bool:
+    return token.lower_.strip(".") in words.LEGAL_FORMS and not token.is_lower  # not "as"
+
+
 class Names:
     """Names of one parsed episode.
 
@@ -260,7 +264,7 @@ class Names:
         if canonical(text) in words.TECHNOLOGIES:
             return self._checked(text, "technology", named=True, label="PRODUCT")
         last = self.doc[span.end - 1 : span.end + 1]
-        if legal := [t for t in last if t.lower_.strip(".") in words.LEGAL_FORMS and t.i > span.start]:
+        if legal := [t for t in last if _is_legal_form(t) and t.i > span.start]:
             return self._checked(self.doc[span.start : legal[-1].i + 1].text, "organization", named=True, label="ORG")
         proper = [t for t in span if t.pos_ == "PROPN" or (t.pos_ in ("NOUN", "ADJ") and t.text[:1].isupper())]
         if not proper or (
