@@ -88,7 +88,7 @@ def test_we_is_the_speaker(say: Say) -> None:
     ("text", "entities"),
     [
         ("The Redis box and the Postgres box are down.", {"Redis": "technology", "Postgres": "technology"}),
-        ("Anna joined Quillon Software Ltd.", {"Anna": "person", "Quillon Software Ltd": "organization"}),
+        ("I joined Quillon Software Ltd.", {"Quillon Software Ltd": "organization"}),
         ("Thanks for the SQL and the PDF, see you at 9 UTC!", {}),
     ],
 )
