@@ -155,14 +155,15 @@ class Exploration(ScopedMemory):
         """
         where, limit = self._scopes(scopes), to_limit(limit)
         wanted = EntityQuery(entity_types=None if entity_type is None else (entity_type,), as_of=to_as_of(as_of))
-        if query is None:
-            found = self._engine.backend.find_entities(where, wanted, limit=limit)
-        else:
-            found = self._named(where, query, wanted, limit)
-        if not found or not self._engine.has_expired(where):
-            return found
-        live = live_entities(self._engine.backend, where, found, self._engine.clock())
-        return [entity.changed(summary="") for entity in live]  # summaries may quote what has expired
+
+        def read(most: int) -> list[Entity]:
+            if query is None:
+                return self._engine.backend.find_entities(where, wanted, limit=most)
+            return self._named(where, query, wanted, most)
+
+        if not self._engine.has_expired(where):
+            return read(limit)
+        return live_entities(self._engine.backend, where, read, limit, self._engine.clock())
 
     def facts(
         self, name: str, *, as_of: AsOf | Time | None = None, limit: int = 100, scopes: Scopes | None = None

@@ -7,12 +7,15 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 from graphmem.models import AsOf, Edge, EdgeQuery, Entity, EpisodeQuery, Scope, TimeAxis, is_retracted
 from graphmem.protocols import GraphBackend
 from graphmem.recall.subgraph import sources_of, unexpired, with_trust
 from graphmem.results import Diff, EntityCounts, Fact
+
+Row = TypeVar("Row")
+Live = TypeVar("Live")
 
 _MORE = 4
 _PAGE = 1000
@@ -66,32 +69,46 @@ def to_facts(
     return with_trust(facts, sources)
 
 
-def live_facts(
-    backend: GraphBackend, scopes: Sequence[Scope], read: Callable[[int], Sequence[Edge]], limit: int, now: datetime
-) -> tuple[Fact, ...]:
-    """Return the first facts, at most `limit`, without those all of whose episodes have expired.
+def live(
+    read: Callable[[int], Sequence[Row]], unexpired: Callable[[Sequence[Row]], Sequence[Live]], limit: int
+) -> Sequence[Live]:
+    """Return the first rows, at most `limit`, that haven't expired.
 
-    `read` returns the first edges, at most the number that it is called with; it is called again if too many expired.
+    `read` returns the first rows, at most the number that it is called with; it is called again if too many expired.
     """
     wanted = limit
     while True:
-        edges = read(wanted)
-        facts = to_facts(backend, scopes, edges, now)
-        if len(facts) >= limit or len(edges) < wanted:
-            return facts[:limit]
+        rows = read(wanted)
+        found = unexpired(rows)
+        if len(found) >= limit or len(rows) < wanted:
+            return found[:limit]
         wanted *= _MORE
 
 
+def live_facts(
+    backend: GraphBackend, scopes: Sequence[Scope], read: Callable[[int], Sequence[Edge]], limit: int, now: datetime
+) -> tuple[Fact, ...]:
+    """Return the first facts that `read` returns, as `live` does, without those all of whose episodes have expired."""
+    return tuple(live(read, lambda edges: to_facts(backend, scopes, edges, now), limit))
+
+
 def live_entities(
-    backend: GraphBackend, scopes: Sequence[Scope], entities: Sequence[Entity], now: datetime
+    backend: GraphBackend, scopes: Sequence[Scope], read: Callable[[int], Sequence[Entity]], limit: int, now: datetime
 ) -> list[Entity]:
-    """Return entities without those that only expired episodes mention; two round trips."""
-    episodes_of: dict[str, set[str]] = {}
-    for mention in backend.all_mentions(scopes, entity_ids=[entity.id for entity in entities]):
-        episodes_of.setdefault(mention.entity_id, set()).add(mention.episode_id)
-    ids = {episode_id for told in episodes_of.values() for episode_id in told}
-    expired = set(backend.find_episode_ids(scopes, EpisodeQuery(ids=tuple(ids), expired_by=now)))
-    return [entity for entity in entities if not (told := episodes_of.get(entity.id)) or told - expired]
+    """Return the first entities that `read` returns, as `live` does, without those that only expired episodes mention.
+
+    Summaries are left out, as they may quote what has expired. Two round trips after each `read`.
+    """
+
+    def unexpired(entities: Sequence[Entity]) -> list[Entity]:
+        episodes_of: dict[str, set[str]] = {}
+        for mention in backend.all_mentions(scopes, entity_ids=[entity.id for entity in entities]):
+            episodes_of.setdefault(mention.entity_id, set()).add(mention.episode_id)
+        ids = {episode_id for told in episodes_of.values() for episode_id in told}
+        expired = set(backend.find_episode_ids(scopes, EpisodeQuery(ids=tuple(ids), expired_by=now)))
+        return [entity for entity in entities if not (told := episodes_of.get(entity.id)) or told - expired]
+
+    return [entity.changed(summary="") for entity in live(read, unexpired, limit)]
 
 
 def history(

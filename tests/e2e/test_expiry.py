@@ -119,6 +119,8 @@ def test_a_fact_that_another_episode_states_outlives_the_expired_one(memory: Gra
 
 
 def test_expired_facts_take_no_place_of_others(memory: GraphMemory, clock: Hands) -> None:
+    for n in range(6):
+        told(memory, f"Maya | visits | Hut {n}", expires_in=HOUR)
     for n in range(3):
         told(memory, f"Maya | visits | Place {n}")
     for n in range(12):
@@ -128,6 +130,7 @@ def test_expired_facts_take_no_place_of_others(memory: GraphMemory, clock: Hands
     assert [fact.target for fact in memory.facts("Maya", limit=2)] == expected
     assert [fact.target for fact in memory.history("Maya", limit=2)] == expected
     assert [fact.target for fact in memory.history("Maya", limit=2, as_of=clock.now)] == expected
+    assert [entity.name for entity in memory.entities(limit=4)] == ["Maya", "Place 0", "Place 1", "Place 2"]
     found = memory.diff(NOW - HOUR, NOW + HOUR, limit=2)
     assert ([fact.target for fact in found.began], found.truncated) == (["Place 0", "Place 1"], True)
 
