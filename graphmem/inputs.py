@@ -41,7 +41,7 @@ from graphmem.models import (
 )
 from graphmem.trust import INJECTION_FLAG, TRUST, Trust, without_raised_trust
 
-_MAX_LIMIT = 2**31 - 2
+MAX_LIMIT = 2**31 - 2
 
 M = TypeVar("M", bound=Model)
 
@@ -444,8 +444,8 @@ def to_limit(limit: int) -> int:
     InvalidInput
         If it is negative or above 2,147,483,646.
     """
-    if not 0 <= limit <= _MAX_LIMIT:
-        raise InvalidInput(f"limit: expected a number in [0, {_MAX_LIMIT}], got {limit}")
+    if not 0 <= limit <= MAX_LIMIT:
+        raise InvalidInput(f"limit: expected a number in [0, {MAX_LIMIT}], got {limit}")
     return limit
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,21 @@ from graphmem.communities.results import Refreshed
 from graphmem.diagnostics import queue_error
 from graphmem.inference.service import LIMIT, Inferred, infer
 from graphmem.ingest.bulk import OnProgress
-from graphmem.inputs import to_as_of, to_limit, to_scopes
+from graphmem.inputs import MAX_LIMIT, to_as_of, to_limit, to_scopes
 from graphmem.memory.base import ScopedMemory, Scopes, Time, in_thread
-from graphmem.models import AsOf, CommunityAlgorithm, EntityQuery, EpisodeQuery, Merge, MergeQuery, RecallQuery, Scope
-from graphmem.protocols import Explorer
-from graphmem.recall.facts import count_entities
+from graphmem.models import (
+    AsOf,
+    CommunityAlgorithm,
+    Episode,
+    EpisodeQuery,
+    Merge,
+    MergeQuery,
+    RecallQuery,
+    Scope,
+    is_expired,
+)
+from graphmem.protocols import Explorer, expired_entities
+from graphmem.recall.facts import count_entities, live
 from graphmem.recall.options import RecallOptions
 from graphmem.results import Check, EntityCounts, LoadReport, QueueError, Trace
 from graphmem.search.evaluation import KS, Evaluation, QuestionLike, evaluate
@@ -98,9 +109,18 @@ class Administration(ScopedMemory):
         undone
             Whether to include undone merges.
         """
-        where = self._scopes(scopes)
+        where, backend, now = self._scopes(scopes), self._engine.backend, self._engine.clock()
         query = MergeQuery(entity_ids=None if name is None else self._ids(where, name), undone=undone)
-        return self._engine.backend.find_merges(where, query, limit=to_limit(limit), newest_first=True)
+        read = partial(backend.find_merges, where, query, newest_first=True)
+        if not self._engine.has_expired(where):
+            return read(limit=to_limit(limit))
+
+        def unexpired(found: Sequence[Merge]) -> list[Merge]:
+            ids = {i for one in found for i in (one.kept_id, one.merged.id)}
+            gone = expired_entities(backend, where, ids, now, (mention for one in found for mention in one.mentions))
+            return [_unquoted(one) for one in found if gone.isdisjoint((one.kept_id, one.merged.id))]
+
+        return list(live(lambda most: read(limit=most), unexpired, to_limit(limit)))
 
     def backfill(
         self,
@@ -148,9 +168,13 @@ class Administration(ScopedMemory):
         after
             Id of the last episode of the previous page.
         """
-        query = EpisodeQuery(state="failed")
-        found = self._engine.backend.find_episodes([self.scope], query, after=after, limit=to_limit(limit))
-        return [queue_error(episode) for episode in found]
+        now = self._engine.clock()
+        read = partial(self._engine.backend.find_episodes, [self.scope], EpisodeQuery(state="failed"), after=after)
+
+        def unexpired(found: Sequence[Episode]) -> list[QueueError]:
+            return [queue_error(episode) for episode in found if not is_expired(episode.expires_at, now)]
+
+        return list(live(lambda most: read(limit=most), unexpired, to_limit(limit)))
 
     def refresh_communities(self, algorithm: CommunityAlgorithm | None = None) -> Refreshed:
         """Detect communities again, starting from the current ones; those that persist keep their ids and names.
@@ -477,14 +501,12 @@ class Administration(ScopedMemory):
         limit
             Maximum number of entities. Without a query, all are counted nevertheless.
         """
-        where, moment = self._scopes(scopes), to_as_of(as_of)
-        wanted = EntityQuery(entity_types=None if entity_type is None else (entity_type,), as_of=moment)
-        backend = self._engine.backend
-        if query is not None:
-            return count_entities(backend, where, self._named(where, query, wanted, to_limit(limit)), moment)
-        counted = count_entities(backend, where, list(backend.all_entities(where, wanted)), moment)
-        counted.sort(key=lambda one: (-one.mentions - one.facts, one.entity.name, one.entity.id))
-        return counted[: to_limit(limit)]
+        where, moment, limit = self._scopes(scopes), to_as_of(as_of), to_limit(limit)
+        found = self._entities(where, query, entity_type, moment, MAX_LIMIT if query is None else limit)
+        counted = count_entities(self._engine.backend, where, found, moment)
+        if query is None:
+            counted.sort(key=lambda one: (-one.mentions - one.facts, one.entity.name, one.entity.id))
+        return counted[:limit]
 
     def traces(
         self,
@@ -534,6 +556,12 @@ class Administration(ScopedMemory):
     aevaluate_facts = in_thread(evaluate_facts, "jobs")
     aentity_counts = in_thread(entity_counts)
     atraces = in_thread(traces)
+
+
+def _unquoted(merge: Merge) -> Merge:
+    """Return a merge without the facts and summaries that may quote what has expired."""
+    kept, merged = merge.kept.changed(summary=""), merge.merged.changed(summary="")
+    return merge.changed(kept=kept, merged=merged, edges=(), folded=())
 
 
 def _never() -> bool:

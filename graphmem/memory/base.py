@@ -27,8 +27,8 @@ from graphmem.models import (
     is_expired,
 )
 from graphmem.ontology import Ontology
-from graphmem.protocols import GraphBackend
-from graphmem.recall.facts import diff, history, live_entities, live_facts, to_facts
+from graphmem.protocols import GraphBackend, expired_entities
+from graphmem.recall.facts import diff, history, live, live_entities, live_facts, to_facts
 from graphmem.recall.seeds import find_named
 from graphmem.results import Diff, Fact, Trace
 from graphmem.settings import Settings
@@ -66,11 +66,20 @@ class ScopedMemory:
         found = dict.fromkeys(e.id for s in scopes for _, e in self._engine.backend.resolve_names(s, [key]))
         return tuple(found or self._engine.backend.get_entities(scopes, [name]))
 
-    def _named(self, scopes: Sequence[Scope], text: str, wanted: EntityQuery, limit: int) -> list[Entity]:
-        """Return the entities that a text names and a query selects, best first."""
-        weight = self._engine.settings.seed_structural_weight
-        text = self._engine.redacted(self._engine.stored_name(text))
-        return find_named(self._engine.backend, scopes, text, wanted, structural_weight=weight, limit=limit)
+    def _entities(
+        self, scopes: Sequence[Scope], text: str | None, entity_type: str | None, as_of: AsOf | None, limit: int
+    ) -> list[Entity]:
+        """Return the entities that a text names, best first; without one, all, oldest first; none that have expired."""
+        backend, weight = self._engine.backend, self._engine.settings.seed_structural_weight
+        wanted = EntityQuery(entity_types=None if entity_type is None else (entity_type,), as_of=as_of)
+        if text is None:
+            read = partial(backend.find_entities, scopes, wanted)
+        else:
+            text = self._engine.redacted(self._engine.stored_name(text))
+            read = partial(find_named, backend, scopes, text, wanted, structural_weight=weight)
+        if not self._engine.has_expired(scopes):
+            return read(limit=limit)
+        return live_entities(backend, scopes, lambda most: read(limit=most), limit, self._engine.clock())
 
     def _stored(self) -> tuple[GraphBackend, Scope, Ontology]:
         return self._engine.backend, self.scope, self._engine.ontology
@@ -153,17 +162,7 @@ class Exploration(ScopedMemory):
 
         With `as_of`, return only entities that were recorded by `known` and had been seen by `valid`.
         """
-        where, limit = self._scopes(scopes), to_limit(limit)
-        wanted = EntityQuery(entity_types=None if entity_type is None else (entity_type,), as_of=to_as_of(as_of))
-
-        def read(most: int) -> list[Entity]:
-            if query is None:
-                return self._engine.backend.find_entities(where, wanted, limit=most)
-            return self._named(where, query, wanted, most)
-
-        if not self._engine.has_expired(where):
-            return read(limit)
-        return live_entities(self._engine.backend, where, read, limit, self._engine.clock())
+        return self._entities(self._scopes(scopes), query, entity_type, to_as_of(as_of), to_limit(limit))
 
     def facts(
         self, name: str, *, as_of: AsOf | Time | None = None, limit: int = 100, scopes: Scopes | None = None
@@ -258,10 +257,18 @@ class Exploration(ScopedMemory):
         where, moment = self._scopes(scopes), to_as_of(as_of)
         query = None if query is None else self._engine.redacted(query)
         wanted = CommunityQuery(level=level, as_of=moment, ended=ended, ids=None if ids is None else tuple(ids))
-        found = self._engine.communities.find(where, query, wanted, limit=to_limit(limit))
-        if not found or not self._engine.has_expired(where):
-            return found
-        return [one.changed(name="", summary="", fingerprint="") for one in found]  # they may quote what has expired
+        read = partial(self._engine.communities.find, where, query, wanted)
+        if not self._engine.has_expired(where):
+            return read(limit=to_limit(limit))
+        backend, now = self._engine.backend, self._engine.clock()
+
+        def unexpired(found: Sequence[FoundCommunity]) -> list[FoundCommunity]:
+            gone = expired_entities(backend, where, {i for one in found for i in one.entity_ids}, now)
+            left = ((one, tuple(member for member in one.members if member.id not in gone)) for one in found)
+            # the texts may quote what has expired
+            return [one.changed(name="", summary="", fingerprint="", members=each) for one, each in left if each]
+
+        return list(live(lambda most: read(limit=most), unexpired, to_limit(limit)))
 
     def visualize(
         self,
@@ -317,9 +324,11 @@ class Exploration(ScopedMemory):
         """Return the ids of the entities with these names; raise `NotFound` for an unknown name."""
         ids: list[str] = []
         for name in names:
-            if not (found := self._ids(scopes, name)):
+            found = self._ids(scopes, name)
+            gone = expired_entities(self._engine.backend, scopes, found, self._engine.clock())
+            if gone.issuperset(found):
                 raise NotFound(f"entity {name!r}: there is none of that name in scope {', '.join(map(str, scopes))}")
-            ids += found
+            ids += (i for i in found if i not in gone)
         return ids
 
     # Typed async forms.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from datetime import datetime
 from itertools import chain
@@ -511,14 +511,39 @@ def without_expired(backend: GraphBackend, scopes: Sequence[Scope], edges: Seque
     ids = {episode_id for edge in stated.values() for episode_id in edge.episode_ids}
     if not ids:
         return list(edges)
-    among = tuple(ids) if len(ids) <= _MOST_IDS else None
-    expired = set(backend.find_episode_ids(scopes, EpisodeQuery(ids=among, expired_by=now)))
+    expired = _expired_among(backend, scopes, ids, now)
     found = {i for i, edge in stated.items() if edge.episode_ids and expired.issuperset(edge.episode_ids)}
     gone = set[str]()
     while found:
         gone |= found
         found = {i for i, edge in stated.items() if i not in gone and not found.isdisjoint(edge.premises)}
     return [edge for edge in edges if edge.id not in gone]
+
+
+def expired_entities(
+    backend: GraphBackend,
+    scopes: Sequence[Scope],
+    ids: Collection[str],
+    now: datetime,
+    further: Iterable[Mention] = (),
+) -> set[str]:
+    """Return those of some entities that only expired episodes mention; three round trips, one if none has expired.
+
+    `further` are mentions that count beside the stored ones.
+    """
+    if not ids or not has_expired(backend, scopes, now):
+        return set()
+    episodes_of: dict[str, set[str]] = {}
+    for mention in (*backend.all_mentions(scopes, entity_ids=list(ids)), *further):
+        episodes_of.setdefault(mention.entity_id, set()).add(mention.episode_id)
+    expired = _expired_among(backend, scopes, set[str]().union(*episodes_of.values()), now)
+    return {entity_id for entity_id, episode_ids in episodes_of.items() if expired.issuperset(episode_ids)}
+
+
+def _expired_among(backend: GraphBackend, scopes: Sequence[Scope], ids: Collection[str], now: datetime) -> set[str]:
+    """Return the ids of the episodes that have expired: among these, or all of the scopes if these are many."""
+    among = tuple(ids) if len(ids) <= _MOST_IDS else None
+    return set(backend.find_episode_ids(scopes, EpisodeQuery(ids=among, expired_by=now)))
 
 
 def find_premises(backend: GraphBackend, scopes: Sequence[Scope], ids: Iterable[str]) -> dict[str, Edge]:

@@ -9,8 +9,8 @@ from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
 
-from graphmem.models import AsOf, Edge, EdgeQuery, Entity, EpisodeQuery, Scope, TimeAxis, is_retracted
-from graphmem.protocols import GraphBackend
+from graphmem.models import AsOf, Edge, EdgeQuery, Entity, Scope, TimeAxis, is_retracted
+from graphmem.protocols import GraphBackend, expired_entities
 from graphmem.recall.subgraph import sources_of, unexpired, with_trust
 from graphmem.results import Diff, EntityCounts, Fact
 
@@ -97,16 +97,12 @@ def live_entities(
 ) -> list[Entity]:
     """Return the first entities that `read` returns, as `live` does, without those that only expired episodes mention.
 
-    Summaries are left out, as they may quote what has expired. Two round trips after each `read`.
+    Summaries are left out, as they may quote what has expired.
     """
 
     def unexpired(entities: Sequence[Entity]) -> list[Entity]:
-        episodes_of: dict[str, set[str]] = {}
-        for mention in backend.all_mentions(scopes, entity_ids=[entity.id for entity in entities]):
-            episodes_of.setdefault(mention.entity_id, set()).add(mention.episode_id)
-        ids = {episode_id for told in episodes_of.values() for episode_id in told}
-        expired = set(backend.find_episode_ids(scopes, EpisodeQuery(ids=tuple(ids), expired_by=now)))
-        return [entity for entity in entities if not (told := episodes_of.get(entity.id)) or told - expired]
+        gone = expired_entities(backend, scopes, [entity.id for entity in entities], now)
+        return [entity for entity in entities if entity.id not in gone]
 
     return [entity.changed(summary="") for entity in live(read, unexpired, limit)]
 

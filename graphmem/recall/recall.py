@@ -19,7 +19,7 @@ from graphmem.models import (
     Subgraph,
 )
 from graphmem.ontology import Ontology
-from graphmem.protocols import GraphBackend
+from graphmem.protocols import GraphBackend, expired_entities
 from graphmem.recall import scoring, strategies
 from graphmem.recall.facts import to_fact
 from graphmem.recall.options import RecallOptions
@@ -108,10 +108,13 @@ def recall(
         scored, facts, sources = run.find(stated, live=True)
     if observer is not None and scored is not None:
         observer(scored.graph, scored.walk, scored.total)
+    facts = facts[: options.limit]
+    named = {end for fact in facts for end in (fact.source_id, fact.target_id)}
+    gone = expired_entities(backend, scopes, {seed.entity_id for seed in seeds} - named, now)
     return RecallResult(
         query=query,
-        facts=facts[: options.limit],
-        seeds=tuple(seeds),
+        facts=facts,
+        seeds=tuple(seed for seed in seeds if seed.entity_id not in gone),
         as_of=options.as_of,
         strategy=strategy,
         timed_out=scored is not None and scored.walk.timed_out,

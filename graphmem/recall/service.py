@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
 
 from graphmem.errors import InvalidInput
 from graphmem.models import RecallQuery, Scope, utc_now
 from graphmem.ontology import Ontology
 from graphmem.process import one_blas_thread
 from graphmem.protocols import GraphBackend
+from graphmem.recall.facts import live
 from graphmem.recall.options import RecallOptions
 from graphmem.recall.recall import recall
 from graphmem.recall.routing import joined, options_then, period_of, until_begin_of, without_dates
@@ -145,5 +147,7 @@ class RecallService:
     def traces(self, scopes: Sequence[Scope], query: RecallQuery, limit: int) -> list[Trace]:
         """Return stored traces, newest first, including those of this process that were still to be written."""
         self._recorder.write_if_room()
-        found = self._backend.find_recalls(scopes, query, limit=limit, newest_first=True)
-        return explain(self._backend, scopes, found, self._clock())
+        read = partial(self._backend.find_recalls, scopes, query, newest_first=True)
+        now = self._clock()
+        shown = live(lambda most: read(limit=most), lambda found: explain(self._backend, scopes, found, now), limit)
+        return list(shown)

@@ -22,7 +22,7 @@ from graphmem.models import (
     TracedSeed,
     utc_now,
 )
-from graphmem.protocols import GraphBackend
+from graphmem.protocols import GraphBackend, expired_entities
 from graphmem.recall.facts import to_facts
 from graphmem.recall.scoring import Floats, Positions, Walk
 from graphmem.results import RecallResult, Trace, TraceEpisode, TraceFact, TraceSeed
@@ -94,13 +94,18 @@ class Observer:
 def explain(
     backend: GraphBackend, scopes: Sequence[Scope], traces: Sequence[RecallTrace], now: datetime
 ) -> list[Trace]:
-    """Return traces with the current names and facts of the store that haven't expired by now; three round trips."""
+    """Return traces with the current names and facts of the store, as far as these haven't expired by now.
+
+    Traces that started at an entity that only expired episodes mention are left out: their questions may name it. Three
+    round trips, and up to three about what has expired.
+    """
     edge_ids = list(dict.fromkeys(fact.edge_id for trace in traces for fact in trace.facts))
     named = dict.fromkeys(seed.entity_id for trace in traces for seed in trace.seeds)
     named.update(dict.fromkeys(fact.entity_id for trace in traces for fact in trace.facts))
     edges = backend.get_edges(scopes, edge_ids)
     facts = {fact.id: fact for fact in to_facts(backend, scopes, list(edges.values()), now)}
-    entities = backend.get_entities(scopes, list(named))
+    gone = expired_entities(backend, scopes, named, now)
+    entities = {i: entity for i, entity in backend.get_entities(scopes, list(named)).items() if i not in gone}
     return [
         Trace(
             id=trace.id,
@@ -131,6 +136,7 @@ def explain(
             ),
         )
         for trace in traces
+        if gone.isdisjoint(seed.entity_id for seed in trace.seeds)
     ]
 
 

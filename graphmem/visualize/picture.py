@@ -25,7 +25,7 @@ from graphmem.models import (
     text_is_of,
     utc_now,
 )
-from graphmem.protocols import GraphBackend, has_expired, without_expired
+from graphmem.protocols import GraphBackend, expired_entities, has_expired, without_expired
 from graphmem.text import counted
 from graphmem.text.normalize import relation_words
 
@@ -343,6 +343,8 @@ class _Reader:
 
     def picture(self, title: str, ids: Sequence[str], seeds: Collection[str] = ()) -> Picture:
         """Read the picture of these entities, up to the limit."""
+        gone = expired_entities(self._backend, self._scopes, ids, self._now)
+        ids = [i for i in ids if i not in gone]
         rows = self._backend.get_entities(self._scopes, ids[: self._limit])
         kept = sorted(e.id for e in rows.values() if e.archived_at is None)
         edges = self._edges(kept)

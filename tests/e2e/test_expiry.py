@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from graphmem import GraphMemory, InvalidInput
+from graphmem import GraphMemory, InvalidInput, NotFound
 from graphmem.ingest.requests import build_requests
 from graphmem.models import FORGETTING, AsOf, Changes, EpisodeEnd, EpisodeExpiry, EpisodeQuery, Scope
 from graphmem.ontology import DEFAULT_ONTOLOGY
@@ -20,7 +20,7 @@ from graphmem.upkeep.erase import Erased
 from graphmem.upkeep.forget import _erase_batch  # pyright: ignore[reportPrivateUsage]
 from tests.e2e.test_search import TokenWordVectors
 from tests.e2e.test_upkeep import left_of
-from tests.e2e.toy import ToyExtractor
+from tests.e2e.toy import FAILS, ToyExtractor
 
 OpenMemory = Callable[..., GraphMemory]
 
@@ -47,7 +47,7 @@ def clock() -> Hands:
 
 @pytest.fixture
 def memory(store_url: str, open_memory: OpenMemory, clock: Hands) -> GraphMemory:
-    return open_memory(store_url, embeddings=TokenWordVectors(), clock=clock)
+    return open_memory(store_url, embeddings=TokenWordVectors(), clock=clock, max_attempts=1)
 
 
 def store_of(memory: GraphMemory) -> GraphBackend:
@@ -94,6 +94,66 @@ def test_nothing_of_an_episode_is_returned_once_it_has_expired(memory: GraphMemo
     assert after == dict.fromkeys(everywhere, False)
     assert texts(memory) == ["Maya | visits | Nice"]
     assert targets(memory) == ["Nice"]
+
+
+READS: dict[str, Callable[[GraphMemory, str, str], object]] = {
+    "entities": lambda memory, _, __: memory.entities(),
+    "entities by name": lambda memory, _, __: memory.entities("Zora"),
+    "counts of entities": lambda memory, _, __: memory.admin.entity_counts(),
+    "counts of entities by name": lambda memory, _, __: memory.admin.entity_counts("Zora"),
+    "facts": lambda memory, _, __: memory.facts("Maya"),
+    "history": lambda memory, _, __: memory.history("Maya"),
+    "diff": lambda memory, _, __: memory.diff(NOW - 2 * HOUR, NOW + HOUR),
+    "episodes": lambda memory, episode, _: memory.episodes([episode]),
+    "session": lambda memory, _, __: memory.session("s"),
+    "search": lambda memory, _, __: memory.search("Whom does Maya meet?").found,
+    "recall": lambda memory, _, __: memory.recall("Whom does Maya meet?").facts,
+    "seeds": lambda memory, _, __: memory.recall("Where does Zora work?").seeds,
+    "context": lambda memory, _, __: memory.context("Whom does Maya meet?", explain=True),
+    "trace": lambda memory, _, trace: [
+        one for one in (*memory.admin.traces(), *memory.admin.traces("Zora")) if one.id == trace
+    ],
+    "communities": lambda memory, _, __: memory.communities(),
+    "communities by name": lambda memory, _, __: memory.communities("Zora"),
+    "merges": lambda memory, _, __: [repr(one.model_dump()) for one in memory.admin.merges()],
+    "page": lambda memory, _, __: memory.visualize(),
+    "page around": lambda memory, _, __: memory.visualize("Maya"),
+    "chart": lambda memory, _, __: memory.visualize(format="mermaid"),
+    "dead letters": lambda memory, _, __: memory.admin.dead_letters(),
+    "inference": lambda memory, _, __: memory.admin.infer(dry_run=True),
+}
+
+
+@pytest.mark.parametrize("read", READS)
+def test_no_read_names_who_is_known_only_from_what_has_expired(memory: GraphMemory, clock: Hands, read: str) -> None:
+    for n in range(4):
+        told(memory, f"Maya | visits | Place {n}", occurred_at=NOW - HOUR, session_id="s")
+    zora = told(
+        memory,
+        "Maya | meets | Zora\nZora | works_at | Acme\nZora B | works_at | Acme\nAcme | part_of | Globex",
+        occurred_at=NOW - HOUR,
+        session_id="s",
+        expires_in=HOUR,
+    )
+    told(memory, f"Zora {FAILS}", expires_in=HOUR, session_id="s")
+    assert memory.admin.merge("Zora B", into="Zora")
+    memory.admin.refresh_communities()
+    trace = memory.recall("Where does Zora work?", trace=True).trace_id or ""
+    assert "Zora" in str(READS[read](memory, zora, trace))
+    clock.now = NOW + 2 * HOUR
+    assert "Zora" not in str(READS[read](memory, zora, trace))
+
+
+def test_a_trace_of_who_is_known_only_from_what_has_expired_is_gone(memory: GraphMemory, clock: Hands) -> None:
+    told(memory, "Zora | works_at | Acme", expires_in=HOUR)
+    told(memory, "Maya | visits | Nice")
+    asked = [memory.recall(f"What does {name} do?", trace=True).trace_id or "" for name in ("Maya", "Zora")]
+    assert [trace.id for trace in memory.admin.traces(limit=1)] == asked[1:]
+    clock.now = NOW + 2 * HOUR
+    assert [trace.id for trace in memory.admin.traces(limit=1)] == asked[:1]
+    assert [seed.name for seed in memory.why(asked[0]).seeds] == ["Maya"]
+    with pytest.raises(NotFound):
+        memory.why(asked[1])
 
 
 def test_an_episode_that_expires_while_it_waits_is_not_extracted(
