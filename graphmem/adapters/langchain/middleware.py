@@ -312,8 +312,10 @@ def _is_named(context: object) -> bool:
 
 
 def _has_user_id(context: object) -> bool:
-    """Return whether a context is a mapping that has a user id, perhaps None."""
-    return isinstance(context, Mapping) and "user_id" in context
+    """Return whether a context has a user id, perhaps None, that an application set: a field of its own type or key."""
+    if isinstance(context, Mapping):
+        return "user_id" in context
+    return hasattr(context, "user_id") and not isinstance(context, GraphMemoryContext)
 
 
 def _question(messages: Sequence[BaseMessage]) -> tuple[str, str]:

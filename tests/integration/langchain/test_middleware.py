@@ -516,10 +516,11 @@ def test_a_context_without_any_known_name_is_refused_unless_it_is_meant(memory: 
     assert len(stored(memory, "t", "default")) == 2
 
 
-def test_a_user_id_of_none_is_refused_unless_it_is_meant(memory: GraphMemory) -> None:
+@pytest.mark.parametrize("context", [{"user_id": None}, SimpleNamespace(user_id=None)])
+def test_a_user_id_of_none_is_refused_unless_it_is_meant(memory: GraphMemory, context: Any) -> None:
     def run(**options: Any) -> None:
         running: Any = create_agent(Scripted(), middleware=[GraphMemoryMiddleware(memory, **options)])
-        running.invoke(user("Hello"), thread("t"), context={"user_id": None})
+        running.invoke(user("Hello"), thread("t"), context=context)
 
     with pytest.raises(InvalidInput, match="user_id is None"):
         run()
