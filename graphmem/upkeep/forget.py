@@ -132,8 +132,8 @@ def forget(
     Raises
     ------
     NotFound
-        If the scope has no such item. If an earlier erasure left data in files, they are scrubbed nevertheless, and
-        the message contains what is still left.
+        If the scope has no such item. If an earlier erasure left data in files, these are cleaned nevertheless, except
+        in a dry run, and the message contains what is still left.
     InvalidInput
         If not exactly one item is named, or several entities have the name.
     """
@@ -141,6 +141,7 @@ def forget(
         raise InvalidInput("forget: name exactly one of: an entity, an episode, a session, a speaker")
     if with_episodes and entity is None:
         raise InvalidInput("forget: with_episodes requires an entity")
+    clean = clean or partial(scrub_files, backend)
 
     def work() -> tuple[Erased, ForgetPlan]:
         plan = _plan(backend, scope, entity, episode, session, speaker, with_episodes=with_episodes)
@@ -153,9 +154,9 @@ def forget(
         done, plan = run_and_roll_back(backend, work) if dry_run else backend.atomic(work)
     except NotFound as error:
         state = backend.find_job_state(scope, FORGETTING)
-        if state.begun_at is None:
+        if dry_run or state.begun_at is None:
             raise
-        left = "; ".join(scrub_files(backend, [(scope, state)])) or "nothing"
+        left = "; ".join(clean([(scope, state)])) or "nothing"
         raise NotFound(f"{error}; left from earlier erasures: {left}") from error
     result = summed([done], dry_run=dry_run)
     examples = result.examples
@@ -169,7 +170,7 @@ def forget(
         still_mentioned_in=tuple(plan.staying),
         remaining=(*plan.remaining, *_describe_named(done)),
         examples=examples,
-        left=() if dry_run else clean_up(index, scope, [done], clean or partial(scrub_files, backend)),
+        left=() if dry_run else clean_up(index, scope, [done], clean),
     )
 
 

@@ -20,6 +20,7 @@ from toy import FAILS, ToyExtractor
 from graphmem import GraphMemory, NotFound
 from graphmem.communities.refresh import CommunityRefresh
 from graphmem.index.encoder import EpisodeEncoder
+from graphmem.models import FORGETTING
 from graphmem.protocols import Extraction, ExtractionRequest
 
 SECRET = "quimbledon"
@@ -222,6 +223,25 @@ def test_what_was_left_in_the_log_goes_when_it_is_run_again_and_that_is_told(
         memory.forget(episode="secret")
     assert not is_left()
     with pytest.raises(NotFound, match=r"in scope default$"):
+        memory.forget(episode="secret")
+
+
+def test_a_dry_run_and_a_cleaning_left_to_the_background_touch_no_files_where_nothing_is_found(
+    tmp_path: Path, open_memory: OpenMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = open_memory(f"sqlite:///{tmp_path}/memory.db", embeddings="none", background=True)
+    monkeypatch.setattr("graphmem.upkeep.forget.DeferredScrub.run", list)
+    memory.ingest(SAID)
+    memory.forget(episode="secret", clean_files=False)
+    store = memory._engine.backend  # pyright: ignore[reportPrivateUsage]
+    left = store.find_job_state(memory.scope, FORGETTING)
+    assert left.begun_at is not None
+    with pytest.raises(NotFound, match=r"in scope default$"):
+        memory.forget(episode="secret", dry_run=True, clean_files=False)
+    with pytest.raises(NotFound, match="until the background work"):
+        memory.forget(episode="secret", clean_files=False)
+    assert store.find_job_state(memory.scope, FORGETTING) == left
+    with pytest.raises(NotFound, match="left from earlier erasures: nothing"):
         memory.forget(episode="secret")
 
 
