@@ -333,6 +333,8 @@ def to_item(value: ItemLike, **fields: Any) -> Item:
     InvalidInput
         If the value has another type, or a field is invalid.
     """
+    if fields.get("title", "") is None:
+        del fields["title"]
     if isinstance(value, (Turn, Document)):
         if fields:
             raise InvalidInput(f"fields {sorted(fields)} can't be added to a {type(value).__name__}")
@@ -344,7 +346,10 @@ def to_item(value: ItemLike, **fields: Any) -> Item:
         return Turn(**message_fields(message, fields))
     else:
         data = {**_renamed(_fields(value)), **fields}
-    return Document(**data) if "title" in data else Turn(**data)
+    if data.get("title") is not None:
+        return Document(**data)
+    data.pop("title", None)
+    return Turn(**data)
 
 
 def _models(model: type[M], given: Mapping[str, Any], name: str) -> list[M]:

@@ -275,3 +275,10 @@ def test_a_turn_takes_attachments_by_hand() -> None:
     turn = to_item({"text": "", "attachments": [{"kind": "image", "description": "Rex"}]})
     assert isinstance(turn, Turn)
     assert (turn.text, turn.attachments) == ("[image: Rex]", (Attachment(kind="image", description="Rex"),))
+
+
+@pytest.mark.parametrize("value", ["Hi.", {"text": "Hi."}, {"text": "Hi.", "title": None}, HumanMessage("Hi.")])
+def test_a_title_of_none_is_none(value: Any) -> None:
+    turn = to_item(value, speaker="Maya", title=None)
+    assert isinstance(turn, Turn)
+    assert (turn.text, turn.speaker) == ("Hi.", "Maya")
