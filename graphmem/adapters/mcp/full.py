@@ -67,7 +67,7 @@ from graphmem.upkeep.forget import Forgotten
 
 _LONGEST_WAIT = 60  # seconds
 _MOST_FACTS = 1000  # facts of an entity that are looked at
-_MOST_VISITED = 200  # entities that a search for a path visits
+_MOST_VISITED = 200  # entities whose facts a search for a path or for neighbors reads
 _MOST_ROWS = 5000  # rows of an export in a result
 _MOST_MEMBERS = 12  # members of a community that a result names
 _SHOWN_TO_USER = "The host shows the picture to the user."
@@ -444,21 +444,28 @@ async def _neighborhood(caller: Caller, name: str, hops: int, as_of: str | None,
 
 
 async def _path(caller: Caller, name: str, target: str, hops: int, as_of: str | None) -> list[Fact]:
-    """Return the facts of a shortest path between two entities; empty if there is none within the hops."""
-    goals = _ids_of(target, await _facts(caller, target, as_of))
-    reached: dict[str, list[Fact]] = {i: [] for i in _ids_of(name, await _facts(caller, name, as_of))}
-    frontier = list(reached)
+    """Return the facts of a shortest path between two entities; empty if there is none within the hops.
+
+    Each hop goes on from the end with fewer entities to go on from, and so seldom reads all neighbors of a hub.
+    """
+    begin, end = [{i: list[Fact]() for i in _ids_of(n, await _facts(caller, n, as_of))} for n in (name, target)]
+    if not begin.keys().isdisjoint(end):
+        return []
+    near, far, visited = (begin, list(begin)), (end, list(end)), 0
     for _ in range(hops):
-        following: list[str] = []
+        near, far = sorted((near, far), key=lambda side: len(side[1]))
+        reached, following = near[0], list[str]()
+        frontier = near[1][: _MOST_VISITED - visited]
+        visited += len(frontier)
         for each in frontier:
             for fact in await _facts(caller, each, as_of):
                 other = fact.target_id if fact.source_id == each else fact.source_id
                 if other not in reached:
                     reached[other] = [*reached[each], fact]
                     following.append(other)
-                if other in goals:
-                    return reached[other]
-        frontier = following[: max(0, _MOST_VISITED - len(reached))]
+                if other in far[0]:
+                    return [*begin[other], *reversed(end[other])]
+        near = reached, following
     return []
 
 

@@ -124,6 +124,31 @@ def test_the_graph_is_queried_by_neighbors_path_and_counts(memory: GraphMemory, 
     run(serve(memory), era, work)
 
 
+@pytest.mark.parametrize(
+    ("name", "target", "expected"),
+    [
+        ("Hub", "Lisbon", ["Hub knows Person 3", "Person 3 visited Lisbon"]),
+        ("Lisbon", "Hub", ["Person 3 visited Lisbon", "Hub knows Person 3"]),
+        ("Hub", "Club", ["Hub knows Person 3", "Club knows Person 3"]),
+        ("Lisbon", "Guest 9", ["Person 3 visited Lisbon", "Club knows Person 3", "Club knows Guest 9"]),
+        ("Hub", "Hub", []),
+    ],
+)
+def test_a_path_leads_through_entities_with_many_facts(
+    memory: GraphMemory, name: str, target: str, expected: list[str]
+) -> None:
+    memory.add_facts([("Hub", "knows", f"Person {n}") for n in range(300)])
+    memory.add_facts([("Club", "knows", f"Guest {n}") for n in range(300)])
+    memory.add_facts([("Person 3", "visited", "Lisbon"), ("Club", "knows", "Person 3")])
+
+    async def work(client: Client) -> None:
+        asked = {"kind": "path", "name": name, "target": target, "hops": 3}
+        found = data_of(await client.call_tool("memory_query", asked))["facts"]
+        assert [each["fact"] for each in found] == expected
+
+    run(serve(memory), ERAS[0], work)
+
+
 def test_a_merge_is_undone_by_its_id(memory: GraphMemory, era: str) -> None:
     async def work(client: Client) -> None:
         merged = data_of(await client.call_tool("memory_merge", {"names": ["Ines Costa"], "into": "Ravi Menon"}))
