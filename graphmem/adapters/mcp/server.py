@@ -199,7 +199,7 @@ def is_loopback(host: str) -> bool:
 
 _MOST_FACTS = 100  # facts of an entity in a resource
 _MOST_EPISODES = 200  # episodes of a session in a resource
-_MOST_NAMES = 2000  # entities that a completion looks at
+_MOST_NAMES = 2000  # entities or communities that a completion looks at
 _MOST_VALUES = 100  # values of a completion, the limit of the protocol
 
 P = ParamSpec("P")
@@ -257,11 +257,10 @@ def add_resources(server: MCPServer[Any], tools: ToolSet) -> None:
     async def community(id: str) -> str:  # noqa: A002 - the name in the URI
         """Return the summary and the members of a community."""
         caller = tools.caller()
-        found = await caller.memory.acommunities(level=None, limit=_MOST_NAMES, scopes=caller.access.scopes)
+        found = await caller.memory.acommunities(level=None, ids=[id], scopes=caller.access.scopes)
         lines = (
             f"{clean(one.name)}: {clean(one.summary)}\n" + "\n".join(f"- {clean(m.name)}" for m in one.members)
             for one in found
-            if id in (one.id, one.name)
         )
         return _found(f"community {id!r}", lines)
 

@@ -460,6 +460,18 @@ def test_resources_show_counts_entities_sessions_episodes_and_communities(memory
     run(serve(memory), era, work)
 
 
+def test_the_resource_of_a_community_reads_it_among_many(memory: GraphMemory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("graphmem.adapters.mcp.server._MOST_NAMES", 1)
+    memory.add_facts([("Oslo", "near", "Moss")])
+    memory.admin.refresh_communities()
+    [*_, smallest] = memory.communities()
+
+    async def work(client: Client) -> None:
+        assert "Oslo" in await read(client, f"memory://community/{smallest.id}")
+
+    run(serve(memory), ERAS[0], work)
+
+
 def test_names_and_ids_are_completed(memory: GraphMemory, era: str) -> None:
     memory.admin.refresh_communities()
     ids = {each.id for each in memory.communities()}
