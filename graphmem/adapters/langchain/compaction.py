@@ -317,9 +317,8 @@ class GraphMemoryCompactor:
 
         If that isn't enough, its oldest calls of tools go, with their results; the question and the last call stay.
         """
-        shortened = list(current)
+        shortened, excess = list(current), self.cost(current) - room
         for place, message in enumerate(current):
-            excess = self.cost(shortened) - room
             if excess <= 0:
                 break
             if isinstance(message, ToolMessage):
@@ -328,8 +327,9 @@ class GraphMemoryCompactor:
                 most = max(_SHORTEST, len(text) - characters)
                 if most < len(text):
                     shortened[place] = message.model_copy(update={"content": text[:most] + _CUT})
+                    excess -= self.cost([message]) - self.cost([shortened[place]])
         groups = _groups(shortened)
-        if len(groups) < 3 or self.cost(shortened) <= room:
+        if len(groups) < 3 or excess <= 0:
             return shortened
         question, *between, last = groups
         return [*question, *_joined(self._last(between, room - self.cost([*question, *last]))), *last]

@@ -245,6 +245,14 @@ def test_tokens_are_counted_by_the_given_function(memory: GraphMemory) -> None:
     assert compactor.cost(compactor.compact(said, 500)) <= 500
 
 
+def test_tokens_of_a_turn_are_counted_a_few_times_for_each_message(memory: GraphMemory) -> None:
+    texts: list[str] = []
+    compactor = GraphMemoryCompactor(memory, "t", count_tokens=lambda text: len(texts.append(text) or text) // 4)
+    rounds = [m for n in range(200) for m in (call(f"c{n}"), ToolMessage("word " * 300, tool_call_id=f"c{n}"))]
+    assert compactor.cost(compactor.compact([QUESTION, *rounds], 3_000)) <= 3_000
+    assert len(texts) < 10 * len(rounds)
+
+
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return the questions on which the facts of a memory are recalled from now on."""
     questions: list[str] = []
