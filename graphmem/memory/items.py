@@ -52,7 +52,7 @@ from graphmem.models import (
 from graphmem.models.base import END_OF_TIME, START_OF_TIME
 from graphmem.search.results import SearchOptions
 from graphmem.trust import SKIPPED
-from graphmem.upkeep.forget import Forgotten
+from graphmem.upkeep.forget import Forgotten, summed
 
 T = TypeVar("T")
 
@@ -186,10 +186,7 @@ class Items(ScopedMemory):
         for session in _sessions(*self._stored_path(namespace, key)):
             with suppress(NotFound):
                 erased.append(self.memory.forget(session=session))
-        if not erased:
-            return None
-        counts = [name for name, value in erased[0] if type(value) is int]
-        return erased[0].changed(**{name: sum(getattr(each, name) for each in erased) for name in counts})
+        return summed(erased) if erased else None
 
     def sweep(self) -> int:
         """Erase what has expired in the scope; return the number of versions erased."""

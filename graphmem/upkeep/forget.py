@@ -21,7 +21,6 @@ from graphmem.models import (
     JobState,
     MergeQuery,
     Model,
-    RemovalKind,
     Scope,
     utc_now,
 )
@@ -158,7 +157,7 @@ def forget(
             raise
         left = "; ".join(clean([(scope, state)])) or "nothing"
         raise NotFound(f"{error}; left from earlier erasures: {left}") from error
-    result = summed([done], dry_run=dry_run)
+    result = _result(done, dry_run=dry_run)
     examples = result.examples
     if plan.staying:
         examples = {
@@ -174,25 +173,39 @@ def forget(
     )
 
 
-def summed(erasures: Sequence[Erased], *, dry_run: bool) -> Forgotten:
-    """Return the counts of some erasures together, with the examples of the first."""
+def summed(results: Sequence[Forgotten], *, dry_run: bool = False) -> Forgotten:
+    """Return the counts of some erasures together, what stays and is left of each, and the examples of the first."""
 
-    def count(kind: RemovalKind) -> int:
-        return sum(done.count(kind) for done in erasures)
+    def texts(field: str) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(text for each in results for text in getattr(each, field)))
 
+    counts = [name for name, field in Forgotten.model_fields.items() if field.annotation is int]
     return Forgotten(
-        episodes=count("episode"),
-        entities=count("entity"),
-        facts=count("edge"),
-        mentions=sum(done.mentions for done in erasures),
-        communities=count("community"),
-        recalls=count("recall"),
-        merges=count("merge"),
-        index_entries=count("index"),
-        rewritten_facts=sum(done.rewritten_facts for done in erasures),
-        redacted_episodes=sum(done.redacted_episodes for done in erasures),
-        emptied_communities=sum(done.emptied_communities for done in erasures),
-        examples={kind: tuple(texts) for done in erasures[:1] for kind, texts in done.examples.items()},
+        **{name: sum(getattr(each, name) for each in results) for name in counts},
+        names=texts("names"),
+        still_mentioned_in=texts("still_mentioned_in"),
+        remaining=texts("remaining"),
+        examples=results[0].examples if results else {},
+        dry_run=dry_run,
+        left=texts("left"),
+    )
+
+
+def _result(done: Erased, *, dry_run: bool = False) -> Forgotten:
+    """Return the counts of an erasure, with its examples."""
+    return Forgotten(
+        episodes=done.count("episode"),
+        entities=done.count("entity"),
+        facts=done.count("edge"),
+        mentions=done.mentions,
+        communities=done.count("community"),
+        recalls=done.count("recall"),
+        merges=done.count("merge"),
+        index_entries=done.count("index"),
+        rewritten_facts=done.rewritten_facts,
+        redacted_episodes=done.redacted_episodes,
+        emptied_communities=done.emptied_communities,
+        examples={kind: tuple(texts) for kind, texts in done.examples.items()},
         dry_run=dry_run,
     )
 
@@ -451,7 +464,7 @@ def expire(
     """
     step = partial(_erase_batch, backend, scope, ontology, now)
     if dry_run:
-        return summed(run_and_roll_back(backend, lambda: list(iter(step, None))), dry_run=True)
+        return summed([*map(_result, run_and_roll_back(backend, lambda: list(iter(step, None))))], dry_run=True)
     done: list[Erased] = []
     left: tuple[str, ...] = ()
     try:
@@ -461,7 +474,7 @@ def expire(
                 break
     finally:  # also after the batches before a failure
         left = clean_up(index, scope, done, clean or partial(scrub_files, backend))
-    return summed(done, dry_run=False).changed(left=left)
+    return summed([*map(_result, done)]).changed(left=left)
 
 
 def _erase_batch(backend: GraphBackend, scope: Scope, ontology: Ontology, now: datetime) -> Erased | None:

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 from langgraph.store.base import ListNamespacesOp, MatchCondition, PutOp
@@ -231,9 +232,11 @@ def test_items_with_sessions_of_earlier_versions_are_read_replaced_and_erased(
     assert [item and item.value["n"] for item in read] == [5, 6, 7]
     assert [item.value["n"] for item in store.history(MAYA, "tea")] == [1, 2, 5]
     assert [item.value["n"] for item in store.history(MAYA, "gone")] == [3, 6]
-    erased = store.erase(MAYA, "gone")
+    with monkeypatch.context() as busy:
+        busy.setattr("graphmem.upkeep.forget.scrub_files", Mock(side_effect=[["log"], ["log again"]]))
+        erased = store.erase(MAYA, "gone")
     assert erased is not None
-    assert erased.episodes == 2
+    assert (erased.episodes, erased.left) == (2, ("log", "log again"))
     assert store.history(MAYA, "gone") == []
 
 
