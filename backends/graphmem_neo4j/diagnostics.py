@@ -168,7 +168,7 @@ def _constraints(database: Database) -> Finding:
 
 
 class _Definition(NamedTuple):
-    """What an index is on; `kind` is RANGE, FULLTEXT or VECTOR."""
+    """Labels, properties and kind of an index; `kind` is RANGE, FULLTEXT or VECTOR."""
 
     labels: tuple[str, ...]
     properties: tuple[str, ...]

@@ -340,7 +340,7 @@ _POPULATED_WITHIN = 300
 _METADATA_ENTRIES = 16  # the last migration that changes their form
 _EPISODES_AT_ONCE = 5000
 _IN_PARTS = "IN TRANSACTIONS"
-"""What a statement says that makes its own transactions."""
+"""Words in a statement that makes its own transactions."""
 
 
 def schema_number(session: Session) -> int:

@@ -319,7 +319,7 @@ def _settle_all(backend: GraphBackend, scope: Scope) -> int:
 
 @dataclass(slots=True)
 class MovedRejections:
-    """What a merge does with rejected facts.
+    """Changes of rejected facts by a merge.
 
     Attributes
     ----------

@@ -20,7 +20,7 @@ _LONGEST_ORDERED = 120.0  # seconds that a write waits for earlier episodes of o
 _LONGEST_WAIT = 1.0  # seconds between two checks of `stopping`
 
 ExtractionOrder = Literal["scope", "session"]
-"""What is extracted one after the other: the episodes of a scope, or those of a session."""
+"""The unit whose episodes are extracted one after the other: a scope or a session."""
 
 ExtractionLane = tuple[Scope, str]
 """Episodes that are extracted one after the other: a scope with an empty string, or a session of it."""

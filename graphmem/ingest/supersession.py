@@ -57,7 +57,7 @@ def hold_together(compatible: Compatible, key: EdgeKey, other: EdgeKey, at: date
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a telling changes: `edges`, the new and changed rows, and `holder`, the id of the row that represents it."""
+    """Changes by a telling: `edges`, the new and changed rows, and `holder`, the id of the row that represents it."""
 
     edges: tuple[Edge, ...]
     holder: str

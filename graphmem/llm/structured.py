@@ -165,7 +165,7 @@ class StructuredModel(LazyModel):
 
 
 on_timeout: ContextVar[list[Callable[[], None]]] = ContextVar("on_timeout")
-"""What is called when the current code exceeds its time limit, which `graphmem.llm.chat.TimedCalls` sets."""
+"""Functions to call when the current code exceeds its time limit, which `graphmem.llm.chat.TimedCalls` sets."""
 
 
 class _Outcome:

@@ -141,7 +141,7 @@ class KnownFact:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the memory holds about the names and words of a request, the most relevant first."""
+    """Names and facts of the memory that match the names and words of a request, the most relevant first."""
 
     names: tuple[KnownName, ...] = ()
     facts: tuple[KnownFact, ...] = ()

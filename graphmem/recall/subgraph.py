@@ -247,7 +247,7 @@ _MOST_SOURCES = 20  # newest sources of a fact that are read
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What some facts rest on.
+    """Sources of some facts: episodes that state them, and premises of inferred ones.
 
     Attributes
     ----------

@@ -106,7 +106,7 @@ class _Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """What a search ranks: the first episodes of the corpus of a snapshot, as many as it had when the search began."""
+    """The episodes that a search ranks: the first `size` of the corpus, all that it had when the search began."""
 
     corpus: Corpus
     size: int

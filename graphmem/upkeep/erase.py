@@ -456,7 +456,7 @@ def _unheld_names(request: ErasureRequest, found: Affected) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Ledger:
-    """What is erased from each merge.
+    """Parts to erase from each merge.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What an erasure is to remove: episodes, a person or thing with the episodes that name it, and facts and entities."""
+"""Requests for an erasure: episodes, a person or thing with the episodes that name it, and facts and entities."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class ErasureRequest:
-    """What to erase.
+    """Episodes, and perhaps a person or thing, to erase.
 
     Attributes
     ----------

@@ -138,7 +138,7 @@ def import_rows(
 
 
 class _Preview:
-    """What an import has to know about the whole file before it stores any of it.
+    """Data of a whole file that its import needs before it stores any row.
 
     Parameters
     ----------

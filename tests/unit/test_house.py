@@ -228,6 +228,16 @@ def named_in_strings() -> set[str]:
     return {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
 
 
+def test_no_docstring_is_a_clause_that_begins_with_what() -> None:
+    texts = [
+        (name, node.value.value)
+        for name, path in MODULES.items()
+        for node in nodes_of(path)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+    ]
+    assert [(name, text[:80]) for name, text in texts if text.startswith("What ")] == []
+
+
 # Statements: written out as constants or in files, never put together from pieces while running.
 
 SQL = re.compile(

@@ -78,7 +78,7 @@ class BudgetShares(Model):
 
 @dataclass(frozen=True)
 class Material:
-    """What a memory has on a question, best first."""
+    """Facts, episodes and communities of a memory on a question, best first."""
 
     question: str
     facts: Sequence[Fact] = ()

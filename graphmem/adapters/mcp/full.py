@@ -488,7 +488,7 @@ _SHOWN = 5  # texts of a kind, and names in a question
 
 
 class Consent(BaseModel):
-    """What a user answers."""
+    """Answer of a user."""
 
     erase: Annotated[bool, Field(description="Erase it? It can't be undone.")]
 

@@ -31,7 +31,7 @@ _NOBODY = "0" * 64  # a hash that no token has
 
 
 class Access(Model):
-    """What a caller may do.
+    """Scopes and rights of a caller.
 
     Attributes
     ----------

@@ -233,7 +233,7 @@ class Communities(Page):
 
 
 class Erasure(BaseModel):
-    """What was erased, or would be; `examples` are some of the texts, `remaining` is what stays and why."""
+    """Result of an erasure or dry run; `examples` are some of the texts, `remaining` is what stays and why."""
 
     erased: bool
     counts: dict[str, int]
