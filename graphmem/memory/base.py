@@ -133,7 +133,10 @@ class Receipt:
     _scope: Scope
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until the episode is extracted or out of tries; return False after `timeout` seconds."""
+        """Wait until the episode is extracted or out of tries, and return True.
+
+        Return False after `timeout` seconds, and at once if nothing can be extracted, as without an extractor.
+        """
         return self._engine.flush(self._scope, timeout, self.episode_id) == 0
 
     def __await__(self) -> Generator[Any, None, bool]:
