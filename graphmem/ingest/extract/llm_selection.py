@@ -31,6 +31,9 @@ _FILLERS = frozenset(
     "van von with your".split()
 )
 
+_SEASONS = "spring summer autumn fall winter Christmas Easter Halloween Thanksgiving New Year"
+"""Names of times that models give dates: "the Christmas closure" for "shut 22 Dec to 4 Jan"."""
+
 _BESIDE_DATES = frozenset(
     "monday tuesday wednesday thursday friday saturday sunday early mid late end around about before until "
     "morning noon afternoon evening am pm".split()
@@ -139,7 +142,7 @@ class Grounds:
         turns = [*requests[0].context, *(request.episode for request in requests)]
         days = {turn.local_time.date() for turn in turns}
         months = {f"{day:%A %B %Y}" for day in days}  # names may tell the month: "budget of May 2025"
-        texts = [*told, *(turn.text for turn in requests[0].context), *names, *ends, *speakers, *months]
+        texts = [*told, *(turn.text for turn in requests[0].context), *names, *ends, *speakers, *months, _SEASONS]
         return cls(texts, turns)
 
     def has(self, name: str) -> bool:

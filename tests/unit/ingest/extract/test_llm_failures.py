@@ -203,6 +203,7 @@ def test_the_least_certain_facts_go_first() -> None:
         ("He owes me forty quid.", "40 GBP"),
         ("There were thirty-one of us.", "31 people"),
         ("It cost two hundred and ten thousand pounds.", "£210,000"),
+        ("The mill is shut from 22 Dec to 4 Jan.", "closed over Christmas"),
         ("My brother is 23.", "23"),
         ("The dog is nine.", "9"),
         ("I'm engaged to Tom, not the one whom Zoe Berg knows.", "Tom (Ann Lee's fiancé)"),
