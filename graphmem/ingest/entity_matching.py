@@ -49,9 +49,6 @@ from graphmem.protocols import GraphBackend
 from graphmem.text.names import is_same_spelling, may_be_same, numbers_differ, obstacle, short_forms, spellings
 from graphmem.text.normalize import plain_fact, split_words
 
-# Note linking -------------------------------------------------------------------------------------
-
-
 _log = logging.getLogger(__name__)
 
 _WAITING_AT_ONCE = 256  # unindexed entities embedded per batch
@@ -461,10 +458,10 @@ def _text(name: str, summary: str) -> str:
     return f"{name}: {summary}" if summary else name
 
 
-_MOST = 10
-_AT_LEAST = 0.85
-_SECONDS = 5.0
-_AT_ONCE = 100
+_MOST_LINKS = 10  # of an entity
+_LEAST_COSINE = 0.85
+_LINK_SECONDS = 5.0
+_LINKED_AT_ONCE = 100
 
 
 class NoteLinks:
@@ -480,7 +477,7 @@ class NoteLinks:
         Time limit per batch; the rest of the batch stays without links.
     """
 
-    def __init__(self, backend: GraphBackend, vectors: EntityVectors, *, seconds: float = _SECONDS) -> None:
+    def __init__(self, backend: GraphBackend, vectors: EntityVectors, *, seconds: float = _LINK_SECONDS) -> None:
         self._backend = backend
         self._vectors = vectors
         self._seconds = seconds
@@ -490,13 +487,13 @@ class NoteLinks:
         deadline = time.monotonic() + self._seconds
         made = 0
         try:
-            for start in range(0, len(entity_ids), _AT_ONCE):
+            for start in range(0, len(entity_ids), _LINKED_AT_ONCE):
                 if time.monotonic() >= deadline:
                     _log.warning(
                         "scope %s: time limit reached, %d new entities are not linked", scope, len(entity_ids) - start
                     )
                     break
-                made += self._link(scope, entity_ids[start : start + _AT_ONCE])
+                made += self._link(scope, entity_ids[start : start + _LINKED_AT_ONCE])
         except BackendUnavailable:
             raise
         except Exception as error:  # noqa: BLE001 - links are optional: the write is already committed
@@ -512,10 +509,10 @@ class NoteLinks:
         }
         new = [found[i] for i in entity_ids if i in found and i in vectors]
         questions = [(entity.entity_type, vectors[entity.id]) for entity in new]
-        hits = self._vectors.nearest(scope, questions, _AT_LEAST, limit=_MOST + 1)
+        hits = self._vectors.nearest(scope, questions, _LEAST_COSINE, limit=_MOST_LINKS + 1)
         pairs: dict[tuple[str, str], float] = {}
         for entity, near in zip(new, hits, strict=True):
-            for score, other in [hit for hit in near if hit[1] != entity.id][:_MOST]:
+            for score, other in [hit for hit in near if hit[1] != entity.id][:_MOST_LINKS]:
                 if (other, entity.id) not in pairs:
                     pairs[entity.id, other] = score
         return self._backend.atomic(lambda: self._write(scope, pairs)) if pairs else 0

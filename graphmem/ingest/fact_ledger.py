@@ -14,11 +14,11 @@ from graphmem.ingest.supersession import (
     FactSource,
     Teller,
     decide,
+    end_apart_from,
     is_over,
     may_overrule,
     reopened,
     settle,
-    stated_end,
     superseded,
     told_at,
     with_sources,
@@ -411,7 +411,7 @@ def _depends_on_sources(edge: Edge, known: Iterable[Edge]) -> bool:
     """Return whether all tellings matter: for a stated end, or among facts that differ, also in their certainty."""
     what = (edge.key, edge.certainty)
     return edge.valid_to is not None or any(
-        (e.key, e.certainty) != what or stated_end(e, ()) is not None for e in known
+        (e.key, e.certainty) != what or end_apart_from(e, ()) is not None for e in known
     )
 
 

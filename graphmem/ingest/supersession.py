@@ -95,7 +95,7 @@ def told_at(edge: Edge) -> datetime:
     return edge.told_at or edge.recorded_at
 
 
-def stated_end(edge: Edge, others: Collection[str]) -> datetime | None:
+def end_apart_from(edge: Edge, others: Collection[str]) -> datetime | None:
     """Return the end of a fact apart from its being superseded by one of `others`."""
     return edge.stated_end if edge.superseded_by in others else edge.valid_to
 
@@ -476,7 +476,7 @@ class _Slot:
                 else:
                     current.absorbed.append(row)
                 if as_sure and current.yields_to(telling):
-                    current.end = current.end or stated_end(row, self._ids)
+                    current.end = current.end or end_apart_from(row, self._ids)
                     current.ends += row.ends
             elif telling.of is self._new and current.yields_to(telling) and (end := telling.of.valid_to):
                 current.end = min(current.end or end, end)
@@ -493,7 +493,7 @@ class _Slot:
     def _begin(self, telling: _Telling, row: Edge | None) -> _Version:
         edge, end = row, None
         if edge is not None:
-            end = stated_end(edge, self._ids)
+            end = end_apart_from(edge, self._ids)
         elif telling.of is self._new:
             edge, end = telling.of, telling.of.valid_to
         else:  # a further telling of a row that something ended in between

@@ -124,8 +124,8 @@ CONSTANTS: dict[str, object] = {
     "graphmem.index.entity_vectors:NEAREST": 5,
     "graphmem.ingest.entity_matching:SimilarEntities(merge_at)": 0.85,
     "graphmem.ingest.entity_matching:SimilarEntities(ask_at)": 0.7,
-    "graphmem.ingest.entity_matching:_MOST": 10,
-    "graphmem.ingest.entity_matching:_AT_LEAST": 0.85,
+    "graphmem.ingest.entity_matching:_MOST_LINKS": 10,
+    "graphmem.ingest.entity_matching:_LEAST_COSINE": 0.85,
     "graphmem.ingest.entity_matching:NoteLinks(seconds)": 5.0,
     # 4
     "graphmem.text.normalize:MAX_QUERY": 512,
