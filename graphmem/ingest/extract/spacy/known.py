@@ -280,6 +280,8 @@ def _choice(clause: Clause, subject: End, names: Names) -> Iterator[Statement]:
         yield from (Statement("uses", e, ended=True, explicit=True) for t in not_but(verb) for e in names.ends(t))
     if lemma == "go" and verb.tag_ == "VBG" and not objects:
         yield from (Statement("uses", e, explicit=True) for e in _tools([e for w, e in after if w == "with"]))
+    if lemma == "rid" and clause.past:  # "we got rid of Kafka"
+        yield from (Statement("uses", e, ended=True, explicit=True) for e in _tools([e for w, e in after if w == "of"]))
     yield from _dropped(clause, _tools(objects), after)
     yield from _moved(clause, names, after)
     if lemma == "prefer" and not clause.past:

@@ -98,6 +98,8 @@ def _objects(clause: Clause, names: Names) -> Iterator[Statement]:
             continue  # "two cats, Tom and Kit", "a cat called Kit": covered by has_cat
         if lemma == "leave" and token.lower_ == "us":
             continue  # the team
+        if lemma == "drive" and token.pos_ == "PRON":
+            continue  # "drives me crazy"
         gerund = token.pos_ == "VERB" and token.tag_ == "VBG"
         for target in _activity(token, names) if gerund else names.ends(token):
             if target.named or _telling(clause, token):
@@ -184,6 +186,8 @@ def _prepositions(clause: Clause, names: Names) -> Iterator[Statement]:
             if word not in words.PREPOSITIONS or noun.lower_ in words.NO_PLACE or (head is not verb and word == "of"):
                 continue
             for target in names.ends(noun):
+                if lemma == "belong" and target.kind == "person":
+                    continue  # what a person owns is no part of the person
                 common = lemma in words.CONCEPT_AFTER.get(word, ()) and not middle
                 common = common or (bool(middle) and word == "to" and lemma in ("take", "bring") and head is verb)
                 if (target.named and not (target.role and lemma in words.EMPTY_VERBS)) or common:
