@@ -55,7 +55,8 @@ def homes(clause: Clause, names: Names, period: Period) -> Iterator[Statement]:
             yield from (Statement("lives_in", t, explicit=True) for t in _towns(noun, names, sure=not settles))
         elif moves and word == "to":
             towns = list(_towns(noun, names, sure=False)) or list(_unknown_town(clause, noun, names))
-            last = not any(w == "to" and n.i > noun.i for w, n in ways)  # "to Oslo, then to Bergen"
+            after = (n for w, n in ways if w == "to" and n.i > noun.i)  # "to Oslo, then to Bergen"
+            last = not any(n.pos_ == "PROPN" for n in after)
             yield from (Statement("lives_in", t, ended=not last, explicit=True) for t in towns)
         elif moves and word in ("from", "of"):
             known = list(places(noun, names))

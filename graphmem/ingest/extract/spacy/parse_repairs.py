@@ -130,7 +130,7 @@ def _mend_objects(doc: Doc) -> None:
     "I hate cilantro", "we use Python 3.12 and FastAPI", "I'm a team lead".
     """
     for token in doc:
-        before = doc[token.i - 1]
+        before = doc[max(0, token.i - 1)]
         if token.dep_ == "dep" and token.tag_ == "NN" and before.dep_ == "attr" and before.head == token.head:
             for child in list(before.children):  # "a team lead"
                 child.head = token

@@ -59,7 +59,7 @@ _RELATIVE_IN_LOWER_CASE = re.compile(  # "my brother sandeep's here": the parser
     r"will)\b)"
 )
 _NEWBORN = re.compile(  # the name isn't read as that of a relative
-    r"\b(?P<who>(?:I|[Ww]e|[Tt]hey) )?(?:just )?(?:had|have|welcomed) (?:a|our) (?:\w+ )?baby (?P<child>girl|boy)"
+    r"\b(?P<who>(?:I|[Ww]e|[Tt]hey) )?(?:just )?(?:had|welcomed) (?:a|our) (?:\w+ )?baby (?P<child>girl|boy)"
     r"(?:,| called| named)? (?=[A-Z][a-z])"
 )
 _JOINED = re.compile(r" - (it|i|we|he|she|they|that|this|there|you|my|so)(?=[ '])", re.IGNORECASE)
