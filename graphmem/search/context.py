@@ -167,11 +167,12 @@ def build_context(
     if overview:
         budget_tokens -= _cost(overview, count_tokens) + count_tokens("\n\n")
     of_quote = _quotes(said, weights, most)
-    for wider in (8 * most, 4 * most, 2 * most):  # a few quotes may be longer
-        lines = [HEADER, *stated, EPISODES_HEADER, *_quotes(said, weights, wider)]
-        if _cost(lines, count_tokens) + count_tokens("\n\n") <= budget_tokens:
-            of_quote = _quotes(said, weights, wider)
+    for longest in (2 * most, 4 * most, 8 * most):  # a few quotes may be longer
+        longer = _quotes(said, weights, longest)
+        lines = [HEADER, *stated, EPISODES_HEADER, *longer]
+        if longer == of_quote or _cost(lines, count_tokens) + count_tokens("\n\n") > budget_tokens:
             break
+        of_quote = longer
     quotes = list(of_quote)
     facts_first = _best(stated, weights) >= _best(quotes, weights)
     room = _share(budget_tokens, _FACTS, quotes)
@@ -250,7 +251,7 @@ def order_facts(facts: Sequence[Fact], episodes: Sequence[Episode], weights: Map
 
 
 def _quotes(episodes: Iterable[Episode], weights: Mapping[str, float], most: int) -> dict[str, Episode]:
-    """Return episodes by their quotes of at most so many characters; a text that was said twice once."""
+    """Map each distinct quote, of at most `most` characters, to the first episode that it quotes."""
     found: dict[str, Episode] = {}
     for episode in episodes:
         found.setdefault(render_episode(episode, weights, most), episode)
