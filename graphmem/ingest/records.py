@@ -53,7 +53,8 @@ def column_names(columns: str, known: Collection[str]) -> list[str]:
 def renamed(record: Mapping[str, Any], columns: Mapping[str, str]) -> dict[str, Any]:
     """Return a record whose columns (field → its column) have the names of the fields that they hold.
 
-    Several columns of a field become lines of it, "column: value", and stay beside it, so that filters find them.
+    If a field has several columns, its value has one line per column ("column: value"). These columns also stay in
+    the record, so that filters can use them.
     """
     keys = {key.strip().lower(): key for key in record}
     moved: set[str] = set()
