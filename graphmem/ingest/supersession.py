@@ -14,17 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, time, timedelta
 from typing import Any, Literal, NamedTuple
 
-from graphmem.models import (
-    Certainty,
-    Edge,
-    EdgeEnd,
-    EdgeKey,
-    ended,
-    is_retracted,
-    may_end,
-    new_id,
-    retracted,
-)
+from graphmem.models import Certainty, Edge, EdgeEnd, EdgeKey, ended, is_retracted, may_end, new_id, retracted
 from graphmem.models.base import END_OF_TIME, START_OF_TIME
 from graphmem.text.normalize import plain_fact
 
