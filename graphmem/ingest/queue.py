@@ -58,6 +58,9 @@ from graphmem.text import counted
 
 _log = logging.getLogger(__name__)
 
+# Errors of a write that come from the store or the machine, not from the content of an episode.
+_NOT_OF_AN_EPISODE = (GraphMemError, OSError, MemoryError)
+
 _MAX_ATTEMPTS = 3  # of extractions that are repeated because an erasure came between
 _live_owners: set[str] = set()  # owners of the active rounds of this process
 
@@ -537,9 +540,6 @@ class ExtractionQueue:
             each = ([reading] for reading in readings)
             return [failure for one in each for failure in self._write(scope, one, written, since, outdated)]
         return []
-
-
-_NOT_OF_AN_EPISODE = (GraphMemError, OSError, MemoryError)
 
 
 def _ends_by_name(extraction: Extraction) -> bool:
