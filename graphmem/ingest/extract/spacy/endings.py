@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from graphmem.ingest.extract.spacy import words
 from graphmem.ingest.extract.spacy.clauses import Clause, helpers, objects_of, prepositions
 from graphmem.ingest.extract.spacy.homes_and_jobs import is_outing, jobless
 from graphmem.ingest.extract.spacy.names import End, Names
-from graphmem.ingest.extract.spacy.statements import Period, Statement, verb_form
+from graphmem.ingest.extract.spacy.statements import Period, Statement, presumed_end, verb_form
 
 if TYPE_CHECKING:
     from spacy.tokens import Token
@@ -28,10 +27,6 @@ def endings(clause: Clause, subject: End, names: Names, period: Period) -> Itera
     yield from _replaced_traits(clause)
 
 
-def _presumed(relation: str, target: End, source: End | None = None) -> Statement:
-    return Statement(relation, target, ended=True, explicit=True, source=source, presumed=True)
-
-
 def _death(clause: Clause, subject: End, names: Names) -> Iterator[Statement]:
     """Yield the end of pets and partnerships for "Rex died", "my dog Rex passed away"."""
     dead = [subject] if _is_death(clause.verb) and not objects_of(clause.verb, "dobj") else []
@@ -43,7 +38,7 @@ def _death(clause: Clause, subject: End, names: Names) -> Iterator[Statement]:
         known = end.named or (end is subject and any(t.pos_ == "PROPN" for t in clause.subjects))
         if known and not end.role and names.speaker is not None:
             for relation in (*words.PET_RELATIONS, "married_to", "has_partner"):
-                yield _presumed(relation, end, names.speaker)
+                yield presumed_end(relation, end, names.speaker)
 
 
 def _is_death(verb: Token) -> bool:
@@ -59,7 +54,7 @@ def _moved_out(clause: Clause, subject: End, names: Names) -> Iterator[Statement
     for word, noun in prepositions(clause.verb):  # "out of my parents' place"
         if word == "of" and clause.verb.lemma_ == "move" and clause.past and not noun.ent_type_:
             hosts = (e for c in noun.children if c.dep_ == "poss" for e in names.end(c) if e.role != "speaker")
-            yield from (_presumed("lives_with", host) for host in hosts)
+            yield from (presumed_end("lives_with", host) for host in hosts)
     out = any(c.lower_ == "out" and not any(c.children) for c in clause.verb.children)
     if out and clause.past and clause.verb.lemma_ == "move" and names.speaker is not None and not subject.role:
         for relation in ("lives_with", "has_roommate", "has_flatmate", "has_housemate"):
@@ -80,7 +75,7 @@ def _departure(clause: Clause, subject: End, names: Names, period: Period) -> It
     known = subject.named or any(t.pos_ == "PROPN" for t in clause.subjects)
     if (left or jobless(clause, period)) and known and not subject.role and names.speaker is not None:
         for noun in sorted(words.AT_WORK):
-            yield Statement(words.has(noun), subject, ended=True, explicit=True, source=names.speaker, presumed=True)
+            yield presumed_end(words.has(noun), subject, names.speaker)
 
 
 def _definite(noun: Token) -> bool:
@@ -104,21 +99,21 @@ def _cancellation(clause: Clause, names: Names) -> Iterator[Statement]:
         events = list(names.end(noun)) if noun.lower_ in words.OCCASIONS else []
         for relations, ends in ((planned, places), (words.PLANNED_EVENTS, events)):
             for end in (e for e in ends if not e.role):
-                plan = Statement("", end, ended=True, explicit=True, source=names.speaker, presumed=True)
-                yield from (replace(plan, relation=relation) for relation in relations)
+                yield from (presumed_end(relation, end, names.speaker) for relation in relations)
 
 
 def _graduation(clause: Clause) -> Iterator[Statement]:
+    """Yield the end of being a student for "I graduated"."""
     if clause.verb.lemma_ == "graduate" and clause.past and not clause.passive:
-        yield _presumed("is_a", End("student", "concept", named=False))
+        yield presumed_end("is_a", End("student", "concept", named=False))
 
 
 def _parting(clause: Clause, subject: End, names: Names) -> Iterator[Statement]:
     """Yield the end of a partnership for "Sam dumped me"."""
     if clause.verb.lemma_ == "dump" and clause.past and subject.kind == "person":
         for end in (e for t in objects_of(clause.verb, "dobj") for e in names.end(t) if e.kind == "person"):
-            yield from (_presumed(relation, end) for relation in ("has_partner", "is_engaged_to"))
-            yield from (_presumed(relation, subject, end) for relation in ("has_partner", "is_engaged_to"))
+            yield from (presumed_end(relation, end) for relation in ("has_partner", "is_engaged_to"))
+            yield from (presumed_end(relation, subject, end) for relation in ("has_partner", "is_engaged_to"))
 
 
 def _taken_off(clause: Clause, subject: End, names: Names) -> Iterator[Statement]:
@@ -131,7 +126,7 @@ def _taken_off(clause: Clause, subject: End, names: Names) -> Iterator[Statement
         return
     for noun in (n for word, n in prepositions(verb) if word == "off"):
         for end in (e for e in names.ends(noun) if not e.role):
-            yield from (_presumed("takes", end, patient) for patient in patients or [subject])
+            yield from (presumed_end("takes", end, patient) for patient in patients or [subject])
 
 
 def _replaced_traits(clause: Clause) -> Iterator[Statement]:
@@ -143,7 +138,7 @@ def _replaced_traits(clause: Clause) -> Iterator[Statement]:
     meat = verb.lemma_ in ("eat", "have") and not clause.past and bool(said & words.MEATS)
     changes = verb.lemma_ in ("go", "become", "turn") or (verb.lemma_ == "be" and not clause.past)
     if meat or (changes and said & words.DIETS):
-        yield from (_presumed("is", End(other, "concept", named=False)) for other in sorted(words.DIETS - said))
+        yield from (presumed_end("is", End(other, "concept", named=False)) for other in sorted(words.DIETS - said))
 
 
 def changed_tastes(clause: Clause, names: Names) -> Iterator[Statement]:
@@ -157,7 +152,7 @@ def changed_tastes(clause: Clause, names: Names) -> Iterator[Statement]:
     opposite = ["does_not_like", "does_not_love", "does_not_enjoy", "hates", "dislikes"]
     opposite = opposite if positive else [words.third_person(verb) for verb in sorted(words.POSITIVE)]
     for end in (e for t in objects_of(clause.verb, "dobj") for e in names.ends(t) if not e.role):
-        yield from (_presumed(relation, end) for relation in opposite)
+        yield from (presumed_end(relation, end) for relation in opposite)
 
 
 def given_up(clause: Clause, names: Names) -> Iterator[Statement]:

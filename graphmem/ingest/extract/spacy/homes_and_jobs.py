@@ -21,7 +21,7 @@ from graphmem.ingest.extract.spacy.clauses import (
     prepositions,
 )
 from graphmem.ingest.extract.spacy.names import End, Names
-from graphmem.ingest.extract.spacy.statements import Period, Statement, is_state
+from graphmem.ingest.extract.spacy.statements import Period, Statement, is_state, presumed_end
 
 if TYPE_CHECKING:
     from spacy.tokens import Span, Token
@@ -62,7 +62,7 @@ def homes(clause: Clause, names: Names, period: Period) -> Iterator[Statement]:
             known = list(places(noun, names))
             yield from (Statement("lives_in", t, ended=True, explicit=True) for t in known)
             unknown = () if known else _unknown_town(clause, noun, names)
-            yield from (Statement("lives_in", t, ended=True, explicit=True, presumed=True) for t in unknown)
+            yield from (presumed_end("lives_in", t) for t in unknown)
 
 
 def canceled_moves(clause: Clause, names: Names) -> Iterator[Statement]:
@@ -79,7 +79,7 @@ def canceled_moves(clause: Clause, names: Names) -> Iterator[Statement]:
     else:
         return
     for relation in planned:
-        yield from (Statement(relation, t, ended=True, explicit=True, presumed=True) for t in ends)
+        yield from (presumed_end(relation, t) for t in ends)
 
 
 def _ways(verb: Token) -> Iterator[tuple[str, Token]]:

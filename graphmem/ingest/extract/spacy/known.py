@@ -12,7 +12,7 @@ from graphmem.ingest.extract.spacy.clauses import Clause, helpers, is_bare, not_
 from graphmem.ingest.extract.spacy.endings import endings
 from graphmem.ingest.extract.spacy.homes_and_jobs import hirings, homes, jobless, jobs, places
 from graphmem.ingest.extract.spacy.names import GUESSED_PERSON, End, Names
-from graphmem.ingest.extract.spacy.statements import Period, Statement, is_state
+from graphmem.ingest.extract.spacy.statements import Period, Statement, is_state, presumed_end
 from graphmem.text.dates import written
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def well_known(clause: Clause, subject: End, names: Names, period: Period) -> It
             yield replace(said, source=whom)
             if said.relation == "works_at" and clause.verb.lemma_ in _TAKING_UP and not (said.ended or clause.ended):
                 unemployed = End("unemployed", "concept", named=False)
-                yield Statement("is", unemployed, ended=True, source=whom, explicit=True, presumed=True)
+                yield presumed_end("is", unemployed, whom)
         yield from _partner(clause, subject, names, period)
     yield from _due_dates(clause, subject, names, period)
     if clause.stance:
@@ -126,7 +126,7 @@ def _partner(clause: Clause, subject: End, names: Names, period: Period) -> Iter
         for end in _whom(verb, names) or _other_half(clause, subject, names):
             yield Statement("broke_up_with", end)
             yield Statement("has_partner", end, ended=True, explicit=True)
-            yield Statement("is_engaged_to", end, ended=True, explicit=True, presumed=True)
+            yield presumed_end("is_engaged_to", end)
     if lemma == "date" and not clause.passive and is_state(clause) and not clause.stance:
         yield from (Statement("has_partner", e, explicit=True) for e in people or _other_half(clause, subject, names))
 
@@ -148,7 +148,7 @@ def _parted(clause: Clause) -> bool:
 
 def _wedding(end: End) -> Iterator[Statement]:
     yield Statement("married_to", end, explicit=True)
-    yield Statement("is_engaged_to", end, ended=True, explicit=True, presumed=True)
+    yield presumed_end("is_engaged_to", end)
 
 
 def _whom(token: Token, names: Names) -> list[End]:
@@ -249,7 +249,7 @@ def _handover(clause: Clause, subject: End, names: Names) -> Iterator[Statement]
     former = [e for w, n in prepositions(verb) if w == "from" for e in _people(n, names)]
     for thing in (e for t in objects_of(verb, "dobj") for e in names.ends(t) if e.named and not e.role):
         yield Statement("owns", thing, explicit=True, fact=f"{subject.name} owns {thing.name}.")
-        yield from (Statement("owns", thing, ended=True, explicit=True, source=e, presumed=True) for e in former)
+        yield from (presumed_end("owns", thing, e) for e in former)
 
 
 def _tools(ends: list[End]) -> list[End]:
@@ -314,7 +314,7 @@ def _medicines(clause: Clause, subject: End, names: Names) -> Iterator[Statement
     if lemma == "stop" and clause.past and not clause.passive:
         for noun in (t for t in objects_of(verb, "dobj") if _is_medicine(t)):
             medicine = End(noun.lower_, "concept", named=False)
-            yield Statement("takes", medicine, ended=True, explicit=True, source=names.speaker, presumed=True)
+            yield presumed_end("takes", medicine, names.speaker)
 
 
 def _is_medicine(noun: Token) -> bool:

@@ -13,7 +13,7 @@ from graphmem.ingest.extract.spacy.homes_and_jobs import canceled_moves, is_occu
 from graphmem.ingest.extract.spacy.kin import introduced, is_counted, is_named, role_of
 from graphmem.ingest.extract.spacy.known import well_known
 from graphmem.ingest.extract.spacy.names import End, Names, as_relative
-from graphmem.ingest.extract.spacy.statements import Period, Statement, is_state, verb_form
+from graphmem.ingest.extract.spacy.statements import Period, Statement, is_state, presumed_end, verb_form
 
 if TYPE_CHECKING:
     from spacy.tokens import Token
@@ -79,7 +79,7 @@ def _denied_traits(clause: Clause, names: Names) -> Iterator[Statement]:
             relation = f"{token.lower_}_{word}"
             if relation in words.ADJECTIVE_RELATIONS:
                 for end in names.ends(noun):
-                    yield Statement(f"is_{relation}", end, ended=True, explicit=True, presumed=True)
+                    yield presumed_end(f"is_{relation}", end)
 
 
 def _remains(clause: Clause) -> bool:

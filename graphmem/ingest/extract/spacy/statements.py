@@ -39,6 +39,11 @@ class Statement:
     until: datetime | None = None
 
 
+def presumed_end(relation: str, target: End, source: End | None = None) -> Statement:
+    """Return the ending of a fact that may not be known."""
+    return Statement(relation, target, ended=True, explicit=True, source=source, presumed=True)
+
+
 def verb_form(clause: Clause) -> str:
     """Return the verb with its particle in the form of a relation: "loves", "went", "gave_up", "wants_to_adopt"."""
     verb = clause.verb
