@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import MAXYEAR, MINYEAR, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Annotated, Any, ClassVar, Self, TypedDict, TypeVar, cast
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
@@ -39,6 +39,7 @@ from graphmem.models import (
     one_or_many,
     utc_now,
 )
+from graphmem.models.base import is_placeholder
 from graphmem.trust import INJECTION_FLAG, TRUST, Trust, without_raised_trust
 
 MAX_LIMIT = 2**31 - 2
@@ -76,7 +77,7 @@ Duration = Annotated[timedelta, BeforeValidator(_duration)]
 
 
 def _in_calendar(moment: datetime) -> datetime:
-    if moment.year in (MINYEAR, MAXYEAR):
+    if is_placeholder(moment):
         raise ValueError(f"the year {moment.year} stands for no date; leave the field out")
     return moment
 

@@ -10,7 +10,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import MAXYEAR, MINYEAR, datetime
+from datetime import datetime
 from typing import Protocol, get_args
 
 from graphmem.errors import InvalidInput
@@ -29,6 +29,7 @@ from graphmem.models import (
     Scope,
     new_id,
 )
+from graphmem.models.base import is_placeholder
 from graphmem.ontology import Ontology
 from graphmem.protocols import EntityStore, ExtractedEdge, ExtractedEnding, ExtractedEntity, Extraction
 from graphmem.text.names import is_description, may_be_same
@@ -200,8 +201,8 @@ def statement_of(
 
 
 def _dated(moment: datetime | None) -> datetime | None:
-    """Return a time that is stated, or None in the first or last year of the calendar, by which models mean no date."""
-    return None if moment is None or moment.year in (MINYEAR, MAXYEAR) else moment
+    """Return a time that is stated, or None for one that stands for no date."""
+    return None if moment is None or is_placeholder(moment) else moment
 
 
 def clamped(confidence: float) -> float:

@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import MAXYEAR, MINYEAR, UTC, datetime
 from functools import cache
 from typing import Annotated, Any, Self
 
@@ -54,6 +54,11 @@ def first_id_at(seconds: float) -> str:
 def utc_now() -> datetime:
     """Return the current time as an aware UTC datetime."""
     return datetime.now(UTC)
+
+
+def is_placeholder(moment: datetime) -> bool:
+    """Return whether a time is in the first or last year of the calendar, by which models and exports mean no date."""
+    return moment.year in (MINYEAR, MAXYEAR)
 
 
 def _to_utc(value: datetime) -> datetime:
