@@ -35,6 +35,7 @@ from graphmem.protocols import EntityStore, ExtractedEdge, ExtractedEnding, Extr
 from graphmem.text.names import is_description, may_be_same
 from graphmem.text.normalize import canonical, fact_text, require_name
 
+_CERTAINTIES = get_args(Certainty)
 _EXCERPT = 300  # characters of a text that a judge of names sees
 
 
@@ -178,7 +179,7 @@ def statement_of(
         If a name is too short or the relation is empty after cleaning, both ends are the same, a time is naive, or the
         certainty or the kind is none that the store knows.
     """
-    if edge.certainty not in get_args(Certainty) or edge.kind not in STATED_KINDS:
+    if edge.certainty not in _CERTAINTIES or edge.kind not in STATED_KINDS:
         raise InvalidInput(f"unknown certainty or kind: {edge.certainty!r:.40}, {edge.kind!r:.40}")
     for field_name, moment in (("valid_from", edge.valid_from), ("valid_to", edge.valid_to)):
         if moment is not None and moment.utcoffset() is None:
