@@ -55,9 +55,10 @@ def moment(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
-def _ends(stored: Sequence[Sequence[str]]) -> Iterable[tuple[str, str]]:
-    """Read the ids and the times of the ends of a fact."""
-    return zip(*stored, strict=True)
+def _ends(stored: Sequence[Sequence[str]]) -> Iterable[tuple[str, str, str]]:
+    """Read the ids and the times of the ends of a fact, and when these were told."""
+    ids, ends, told = stored
+    return zip(ids, ends, told, strict=True)
 
 
 _READER = RowReader(moment, TYPES, tuple, _ends)
@@ -316,8 +317,10 @@ def edge_row(edge: Edge, times: Times) -> StoredRow:
 
 
 def ends_row(ends: Sequence[EdgeEnd], times: Times) -> StoredRow:
-    """Return the ends of a fact as two values of the queries ``write`` and ``expire_edges``."""
-    return [[end.by for end in ends], [times[end.at] for end in ends]] if ends else [None, None]
+    """Return the ends of a fact as three values of the queries ``write`` and ``expire_edges``."""
+    if not ends:
+        return [None, None, None]
+    return [[end.by for end in ends], [times[end.at] for end in ends], [times[end.told_at] for end in ends]]
 
 
 def episode_row(episode: Episode, times: Times) -> StoredRow:

@@ -64,7 +64,7 @@ def as_json(values: Iterable[str | int]) -> str:
 
 def ends_json(ends: Sequence[EdgeEnd]) -> str | None:
     """Return the ends of a fact as they are stored."""
-    return json.dumps([(end.by, micros(end.at)) for end in ends]) if ends else None
+    return json.dumps([(end.by, micros(end.at), micros(end.told_at)) for end in ends]) if ends else None
 
 
 def properties_json(properties: Properties) -> str | None:

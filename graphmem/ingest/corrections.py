@@ -104,7 +104,7 @@ def retract_fact(backend: GraphBackend, scope: Scope, ontology: Ontology, fact_i
 def end_fact(
     backend: GraphBackend, scope: Scope, ontology: Ontology, fact_id: str, at: datetime | None, reason: str
 ) -> Edge:
-    """Record when a fact ended, by default now, or sooner than it was known to end.
+    """Record when a fact ended, by default now. A known end moves: a planned one in any direction, others only sooner.
 
     Raises
     ------
@@ -119,7 +119,7 @@ def end_fact(
         if end <= edge.valid_from:
             began = f"it begins at {edge.valid_from.isoformat()}; retract it if it never held"
             raise InvalidInput(f"fact {fact_id} can't end at {end.isoformat()}: {began}")
-        if edge.valid_to is not None and edge.valid_to <= end:
+        if edge.valid_to is not None and edge.valid_to <= end and (edge.superseded_by or edge.valid_to <= now):
             raise InvalidInput(f"fact {fact_id} can't end at {end.isoformat()}: it ends at {edge.valid_to.isoformat()}")
         return ended(edge, end, now, fact_text(reason) or "over", stated_by="")
 

@@ -15,6 +15,7 @@ from graphmem.ingest.supersession import (
     Teller,
     decide,
     end_apart_from,
+    is_moved,
     is_over,
     may_overrule,
     reopened,
@@ -353,22 +354,25 @@ class FactLedger:
         at = max(end.at if end.at > edge.valid_from else end.told_at, edge.valid_from)
         if end.corrected or (end.at <= edge.valid_from and edge.certainty == "plan"):
             at = edge.valid_from  # it never was so, or what was planned was given up before it began
-        self._ends.add((edge.id, EdgeEnd(by=by, at=at)))
+        stated = EdgeEnd(by=by, at=at, told_at=end.told_at)
+        self._ends.add((edge.id, stated))
         if end.corrected:
             self._corrected[by, (edge.source_id, edge.relation)] = edge
             if not is_retracted(edge):
-                self.change(retracted(edge, self._now, "corrected", stated_by=by))
+                self.change(retracted(edge, self._now, "corrected", stated_by=by, told_at=end.told_at))
             return
         if edge.valid_to is not None and edge.valid_to <= at:
             further = (by,) if by and is_over(edge) else ()  # it was told as a past fact, which is now told again
             told = edge.changed(episode_ids=tuple(dict.fromkeys(edge.episode_ids + further)))
-            self._record([with_end(told, by, at)])
+            told = with_end(told, stated)
+            moved = is_moved(edge, told.ends)
+            self._record([ended(told, at, self._now, "over") if moved else told])
             return
         if len(edge.episode_ids) > 1:
             self._load_sources([edge])
         again = reopened(edge, end.told_at, self._sources.get(edge.id, ()), self._now)
         edge = edge.changed(episode_ids=_without(edge, again))
-        self._record([ended(edge, at, self._now, "over", stated_by=by)])
+        self._record([ended(edge, at, self._now, "over", stated_by=by, told_at=end.told_at)])
         self._record([again] if again is not None else [])
 
     def _may_overrule(self, teller: Teller | None, edge: Edge) -> bool:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, time, timedelta
 from typing import Any, Literal, NamedTuple
 
-from graphmem.models import Certainty, Edge, EdgeEnd, EdgeKey, ended, is_retracted, may_end, new_id, retracted
+from graphmem.models import Certainty, Edge, EdgeEnd, EdgeKey, end_of, ended, is_retracted, may_end, new_id, retracted
 from graphmem.models.base import END_OF_TIME, START_OF_TIME
 from graphmem.text.normalize import plain_fact
 
@@ -110,7 +110,7 @@ def superseded(edge: Edge, by: Edge, successor: str, now: datetime) -> Edge | No
             at = told_at(edge)
         else:
             return None
-    return ended(edge, at, now, "replaced", successor, stated_by=successor)
+    return ended(edge, at, now, "replaced", successor, stated_by=successor, told_at=told_at(by))
 
 
 def reopened(edge: Edge, at: datetime, sources: Sequence[FactSource], now: datetime) -> Edge | None:
@@ -220,13 +220,31 @@ def _past(same: Sequence[Edge], new: Edge, sources: Sources, now: datetime) -> D
     end = new.valid_to or told_at(new)
     teller = sources[new.id][0].teller if sources.get(new.id) else None
     for edge in same:
-        if edge.valid_to is None and edge.valid_from < end and may_end(new.certainty, edge.certainty):
-            if not may_overrule(teller, [s.teller for s in sources.get(edge.id, ())]):
-                continue
-            return Decision((ended(supported(edge, new), end, now, "over"),), edge.id)
-        if edge.valid_to is not None and edge.valid_from < end and new.valid_from < edge.valid_to:
-            return Decision((supported(edge, new),), edge.id)
+        if edge.valid_from >= end:
+            continue
+        tellers: list[Teller | None] = [source.teller for source in sources.get(edge.id, ())]
+        may = may_end(new.certainty, edge.certainty) and may_overrule(teller, tellers)
+        confirmed = supported(edge, new)
+        if edge.valid_to is None and may:
+            return Decision((ended(confirmed, end, now, "over"),), edge.id)
+        if edge.valid_to is not None and may and is_moved(edge, confirmed.ends) and not _is_apart(new, edge.valid_to):
+            return Decision((begun_with(ended(confirmed, end, now, "over"), new),), edge.id)
+        if edge.valid_to is not None and new.valid_from < edge.valid_to:
+            return Decision((confirmed,), edge.id)
     return Decision((new,), new.id)
+
+
+def _is_apart(new: Edge, end: datetime) -> bool:
+    """Return whether a fact is told to have begun after an end: it held again."""
+    return not new.valid_from_assumed and new.valid_from >= end
+
+
+def is_moved(edge: Edge, ends: Collection[EdgeEnd]) -> bool:
+    """Return whether a fact that has ended would end later by these ends: see `end_of`."""
+    if edge.valid_to is None or edge.superseded_by is not None:
+        return False
+    end = end_of(ends, edge.valid_to)
+    return end is not None and end > edge.valid_to
 
 
 def supported(edge: Edge, new: Edge) -> Edge:
@@ -352,6 +370,11 @@ class _Version:
         stated = min((t for t in tellings if not t.assumed), key=lambda t: t.told_at, default=None)
         return stated or assumed or self.first
 
+    def limit(self, ends: tuple[EdgeEnd, ...], end: datetime | None) -> None:
+        """Add the ends of another telling, of which `end` counts."""
+        self.ends += ends
+        self.end = end_of(self.ends, self.end, end)
+
     def is_open_for(self, telling: _Telling) -> bool:
         """Return whether the fact may still hold at a telling."""
         return self.closed_by is None and (self.end is None or telling.begins < self.end)
@@ -466,11 +489,9 @@ class _Slot:
                 else:
                     current.absorbed.append(row)
                 if as_sure and current.yields_to(telling):
-                    current.end = current.end or end_apart_from(row, self._ids)
-                    current.ends += row.ends
+                    current.limit(row.ends, end_apart_from(row, self._ids))
             elif telling.of is self._new and current.yields_to(telling) and (end := telling.of.valid_to):
-                current.end = min(current.end or end, end)
-                current.ends += telling.of.ends
+                current.limit(telling.of.ends, end)
             current.tellings.append(telling)
             return current
         version = self._begin(telling, row)

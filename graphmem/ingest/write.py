@@ -315,7 +315,9 @@ class Writer:
                 kind=stated.kind,
                 valid_from_assumed=stated.valid_from is None,
                 told_at=seen_at,
-                ends=() if ends is None or stated.kind == "event" else (EdgeEnd(by=episode.id, at=ends),),
+                ends=()
+                if ends is None or stated.kind == "event"
+                else (EdgeEnd(by=episode.id, at=ends, told_at=seen_at),),
             )
             contradicted = reading.contradicted.get(position, ())
             facts.append(_Fact(edge, stated, teller_about(source.id), contradicted))

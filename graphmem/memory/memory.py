@@ -557,8 +557,9 @@ class GraphMemory(Exploration):
         return self._fact(retract_fact(*self._stored(), fact_id, self._reason(reason)))
 
     def end(self, fact_id: str, *, at: Time | None = None, reason: str = "") -> Fact:
-        """Record when a fact stopped being true, by default now, and why, and return it.
+        """Record when a fact stopped or will stop being true, by default now, and why, and return it.
 
+        An end that is known already moves if it still lies ahead, or if the new one is sooner.
         Raises `NotFound` if the scope has no such fact, `InvalidInput` if it hadn't begun or had ended by then.
         """
         moment = None if at is None else to_time(at)

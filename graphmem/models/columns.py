@@ -28,13 +28,13 @@ class RowReader:
     ids
         Stored list of ids → the ids.
     ends
-        Stored ends of a fact → (id, stored time) of each.
+        Stored ends of a fact → (id, stored time of the end, stored time of telling) of each.
     """
 
     moment: Callable[[Any], datetime]
     edge_types: Mapping[str, EdgeType]
     ids: Callable[[Any], tuple[str, ...]]
-    ends: Callable[[Any], Iterable[tuple[str, Any]]]
+    ends: Callable[[Any], Iterable[tuple[str, Any, Any]]]
 
     def moment_or_none(self, stored: Any) -> datetime | None:
         """Return a stored time, None as None."""
@@ -89,8 +89,8 @@ class RowReader:
             ends=() if row[23] is None else tuple(self._end(*end) for end in self.ends(row[23])),
         )
 
-    def _end(self, by: str, at: Any) -> EdgeEnd:
-        return EdgeEnd.trusted(by=by, at=self.moment(at))
+    def _end(self, by: str, at: Any, told: Any) -> EdgeEnd:
+        return EdgeEnd.trusted(by=by, at=self.moment(at), told_at=self.moment(told))
 
     def episode(self, row: Row) -> Episode:
         """Build an episode from a row in the column order below; metadata is JSON with the attachments, or None."""

@@ -185,10 +185,18 @@ class EdgeEnd(Model):
         Id of the episode that stated it, or of the fact that contradicts the one that ended; empty for an end by hand.
     at
         When the fact ended.
+    told_at
+        When that was said; `at` in rows of older versions.
     """
 
     by: str
     at: UTCDateTime
+    told_at: UTCDateTime
+
+    @model_validator(mode="before")
+    @classmethod
+    def _told(cls, data: dict[str, Any]) -> dict[str, Any]:
+        return {"told_at": data.get("at"), **data}  # exports of older versions don't have it
 
 
 class Edge(Model):
@@ -212,8 +220,8 @@ class Edge(Model):
     end_reason
         Why the fact ended: a value of `EndReason`, or the words given to ``retract`` or ``end``.
     ends
-        All ends that were stated, in the order in which they were learned; the first in time is the one that counts.
-        That another fact of its slot superseded the fact is not among them.
+        All ends that were stated, in the order in which they were learned; `end_of` says which of them counts. That
+        another fact of its slot superseded the fact is not among them.
     """
 
     id: str = Field(default_factory=new_id)
@@ -298,8 +306,7 @@ class Edge(Model):
     @property
     def stated_end(self) -> datetime | None:
         """The end that counts if no other fact of its slot supersedes the fact; None if no end was stated."""
-        stated = [self.prior_valid_to, *(end.at for end in self.ends)]
-        return min((at for at in stated if at is not None), default=None)
+        return end_of(self.ends, self.prior_valid_to)
 
     def without_end(self) -> Self:
         """Return the fact as it was before it was superseded: with its stated end, if any, and its own beginning."""
@@ -383,8 +390,37 @@ def is_retracted(edge: Edge) -> bool:
     return edge.valid_from == edge.valid_to
 
 
+def end_of(ends: Collection[EdgeEnd], *others: datetime | None) -> datetime | None:
+    """Return the end that counts: the first in time, except that a planned one yields to what was told later.
+
+    An end is planned if it lay ahead when it was told. What was told later moves it to a later time only if it names
+    one: an end that is simply told to be over, at the time of telling, doesn't.
+
+    Parameters
+    ----------
+    ends
+        The stated ends.
+    *others
+        Ends of which nobody knows when they were told.
+    """
+    recorded = {end.at for end in ends}
+    found: datetime | None = min((at for at in others if at is not None and at not in recorded), default=None)
+    planned = False
+    for end in sorted(ends, key=lambda end: (end.told_at, end.at)):
+        if found is None or end.at < found or (planned and end.at not in (found, end.told_at)):
+            found, planned = end.at, end.at > end.told_at
+    return found
+
+
 def ended(
-    edge: Edge, at: datetime, now: datetime, reason: str, by: str | None = None, *, stated_by: str | None = None
+    edge: Edge,
+    at: datetime,
+    now: datetime,
+    reason: str,
+    by: str | None = None,
+    *,
+    stated_by: str | None = None,
+    told_at: datetime | None = None,
 ) -> Edge:
     """Return a fact with an end, not before its beginning; a sooner end replaces a stated one, which is kept.
 
@@ -400,22 +436,31 @@ def ended(
         Id of the fact that supersedes it.
     stated_by
         What `EdgeEnd.by` names; None if the end isn't stated but follows from other facts.
+    told_at
+        When the end was stated; by default `now`.
     """
     at = max(at, edge.valid_from)
     prior = edge.prior_valid_to or (edge.valid_to if edge.superseded_by is None else None)
-    edge = edge if stated_by is None else with_end(edge, stated_by, at)
+    edge = edge if stated_by is None else with_end(edge, EdgeEnd(by=stated_by, at=at, told_at=told_at or now))
     return edge.changed(valid_to=at, expired_at=now, superseded_by=by, end_reason=reason, prior_valid_to=prior)
 
 
-def with_end(edge: Edge, by: str, at: datetime) -> Edge:
-    """Return a fact with a further stated end, which doesn't count yet: see `Edge.ends`."""
-    end = EdgeEnd(by=by, at=at)
+def with_end(edge: Edge, end: EdgeEnd) -> Edge:
+    """Return a fact with a further stated end, whether it counts or not: see `Edge.ends`."""
     return edge if end in edge.ends else edge.changed(ends=(*edge.ends, end))
 
 
-def retracted(edge: Edge, now: datetime, reason: str, by: str | None = None, *, stated_by: str | None = None) -> Edge:
+def retracted(
+    edge: Edge,
+    now: datetime,
+    reason: str,
+    by: str | None = None,
+    *,
+    stated_by: str | None = None,
+    told_at: datetime | None = None,
+) -> Edge:
     """Return a fact that never held: it ends where it begins; parameters as in `ended`."""
-    return ended(edge, edge.valid_from, now, reason, by, stated_by=stated_by)
+    return ended(edge, edge.valid_from, now, reason, by, stated_by=stated_by, told_at=told_at)
 
 
 def is_past(valid_from: datetime, valid_to: datetime | None, superseded_by: str | None, now: datetime) -> bool:

@@ -81,9 +81,9 @@ class EdgeTests(StoreTests):
             prior_valid_to=day(5),
             end_reason="Zoë said so → \n'",
             ends=(
-                EdgeEnd(by=episode_id(9), at=day(5.5)),
-                EdgeEnd(by="", at=day(5)),
-                EdgeEnd(by="Zoë → '\"", at=FUTURE),
+                EdgeEnd(by=episode_id(9), at=day(5.5), told_at=day(4.75)),
+                EdgeEnd(by="", at=day(5), told_at=day(5)),
+                EdgeEnd(by="Zoë → '\"", at=FUTURE, told_at=day(6.25)),
             ),
         )
         put_edges(store, written)
@@ -181,7 +181,10 @@ class ExpiryTests(StoreTests):
         put_episodes(store, 1)
         old = edge(1, 1, 2, fact="f", confidence=0.25, episode_ids=(episode_id(1),), properties={"a": 1})
         put_graph(store, old, edge(2, 2, 3))
-        ends = (EdgeEnd(by=edge_id(2), at=day(3)), EdgeEnd(by=episode_id(1), at=day(3.5)))
+        ends = (
+            EdgeEnd(by=edge_id(2), at=day(3), told_at=day(3)),
+            EdgeEnd(by=episode_id(1), at=day(3.5), told_at=day(3.25)),
+        )
         expiry = EdgeExpiry(edge_id(1), day(3), day(4), edge_id(2), "over", ends)
         store.write(home(), Changes(expiries=(expiry,)))
         ended = old.changed(valid_to=day(3), expired_at=day(4), superseded_by=edge_id(2), end_reason="over", ends=ends)
@@ -322,7 +325,7 @@ _GIVEN: list[tuple[tuple[int, int], dict[str, Any]]] = [
             "valid_from": day(2),
             "valid_to": day(4),
             "expired_at": day(5),
-            "ends": (EdgeEnd(by="a message", at=day(4)), EdgeEnd(by="another", at=day(6))),
+            "ends": tuple(EdgeEnd(by=i, at=day(n), told_at=day(n)) for i, n in (("a message", 4), ("another", 6))),
         },
     ),
     ((3, 4), {"edge_type": EdgeType.CAUSAL, "fact": "back\\slash", "valid_from": day(3), "kind": "event"}),

@@ -315,7 +315,7 @@ def _fill(store: GraphBackend, scope: Scope, start: int) -> None:
     put_entities(store, *(entity(start + n, scope, **given) for n, given in enumerate(names, start=1)))
     rows = [episode(start + n, scope, session_id="s", external_id=name) for n, name in enumerate(("x", "y"), start=1)]
     store.add_episodes(scope, rows)
-    over = {"valid_to": day(1), "ends": (EdgeEnd(by="a message", at=day(1)),)}
+    over = {"valid_to": day(1), "ends": (EdgeEnd(by="a message", at=day(1), told_at=day(1)),)}
     put_edges(
         store,
         edge(start + 1, start + 1, start + 2, scope, episode_ids=(episode_id(start + 1),)),

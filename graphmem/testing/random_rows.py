@@ -326,7 +326,9 @@ def edge_of(scope: Scope, spec: EdgeSpec) -> Edge:
         end_reason=None if spec.expired is None else spec.fact,
         ends=()
         if spec.lasts is None or spec.told is None
-        else tuple(EdgeEnd(by=edge_id(n), at=day(spec.told)) for n in (spec.source, spec.target)),
+        else tuple(
+            EdgeEnd(by=edge_id(n), at=day(spec.told), told_at=day(spec.told)) for n in (spec.source, spec.target)
+        ),
     )
 
 

@@ -126,7 +126,7 @@ class StoreMachine(PairOfStores):
         begun = day(0) if known is None else known.valid_from
         ends = begun + (day(after) - day(0))
         rows = () if successor is None else (edge_of(scope, successor),)
-        by = (EdgeEnd(by=edge_id(after), at=ends),)
+        by = (EdgeEnd(by=edge_id(after), at=ends, told_at=day(expired)),)
         expiry = EdgeExpiry(edge_id(number), ends, day(expired), rows[0].id if rows else None, ends=by)
         self.write(lambda s: s.write(scope, Changes(expiries=(expiry,), edges=rows)), same_error=not rows)
         self.read(lambda s: s.find_edges([scope], EdgeQuery(ended_by=(edge_id(after),), versions="all")))

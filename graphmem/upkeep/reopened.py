@@ -9,7 +9,7 @@ from datetime import datetime
 from graphmem.inference.premises import find_compatible
 from graphmem.ingest.corrections import find_ended, find_versions, with_folded
 from graphmem.ingest.fact_ledger import entity_names
-from graphmem.ingest.supersession import Compatible, ends_from, is_over, settle, supported, with_sources
+from graphmem.ingest.supersession import Compatible, ends_from, is_over, settle, supported, told_at, with_sources
 from graphmem.models import (
     Edge,
     EdgeEnd,
@@ -88,10 +88,12 @@ def _restated(request: ErasureRequest, gone: Mapping[str, Edge], reopened: Mappi
     names = with_folded(request.backend, request.scope, gone.values())
     for stored in find_ended(request.backend, request.scope, names).values():
         edge = reopened.get(stored.id, stored)
-        ends = [(end.by, end.at) for end in edge.ends]
+        ends = list(edge.ends)
         if edge.superseded_by is not None and edge.valid_to is not None:
-            ends.append((edge.superseded_by, edge.valid_to))
-        stated = [EdgeEnd(by=i, at=at) for by, at in ends if by in names for i in gone[names[by]].episode_ids]
+            by = gone.get(names.get(edge.superseded_by, ""))
+            told = edge.valid_to if by is None else told_at(by)
+            ends.append(EdgeEnd(by=edge.superseded_by, at=edge.valid_to, told_at=told))
+        stated = [e.changed(by=i) for e in ends if e.by in names for i in gone[names[e.by]].episode_ids]
         left = [end for end in edge.ends if end.by not in names]
         yield edge.changed(ends=tuple(dict.fromkeys((*left, *stated))))
 

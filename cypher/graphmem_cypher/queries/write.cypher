@@ -49,6 +49,7 @@ CALL (times, nodes) {
         last_retrieved_at: times[row[16]], certainty: row[17], kind: row[18], valid_from_assumed: row[19],
         told_at: times[row[20]], prior_valid_to: times[row[21]], end_reason: row[22],
         ended_by: row[23], end_times: [position IN row[24] | times[position]],
+        ends_told_at: [position IN row[25] | times[position]],
         graphmem_source: s.id, graphmem_target: t.id, graphmem_rank: -row[7]}]->(t)
 }
 CALL (times, nodes) {

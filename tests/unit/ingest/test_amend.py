@@ -107,6 +107,28 @@ def test_a_stated_end_holds_again_when_what_ended_it_sooner_is_forgotten(memory:
     assert (rome.valid_to and rome.valid_to.date().isoformat(), rome.superseded_by) == ("2027-01-01", None)
 
 
+def test_a_planned_end_moves_with_what_is_told_later_and_back_if_that_is_forgotten(memory: GraphMemory) -> None:
+    contract = {"subject": "Ada", "relation": "works at", "object": "Acme", "valid_from": "2026-01-01"}
+    memory.add_facts([{**contract, "valid_to": "2026-03-31"}], occurred_at="2026-01-05")
+    memory.add_facts([{**contract, "valid_to": "2026-06-30"}], occurred_at="2026-03-01")
+    [acme] = memory.history("Ada")
+    assert acme.valid_to is not None
+    assert acme.valid_to.date().isoformat() == "2026-06-30"
+    memory.forget(episode=acme.episode_ids[1])
+    [acme] = memory.history("Ada")
+    assert acme.valid_to is not None
+    assert acme.valid_to.date().isoformat() == "2026-03-31"
+
+
+def test_an_end_that_still_lies_ahead_is_moved_by_hand(memory: GraphMemory) -> None:
+    for at in ("2126-03-01", "2126-06-01"):
+        done = memory.end(fact(memory, "vim").id, at=at)
+        assert done.valid_to is not None
+        assert done.valid_to.date().isoformat() == at
+    memory.add_facts([("Maya", "uses", "vim")], occurred_at="2026-04-01")
+    assert fact(memory, "vim").valid_to == done.valid_to
+
+
 @pytest.mark.parametrize("url", ["memory://", "sqlite"])
 def test_personal_data_is_redacted_from_a_reason(url: str, tmp_path: Path) -> None:
     place = f"sqlite:///{tmp_path / 'memory.db'}" if url == "sqlite" else url

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -19,8 +19,9 @@ CERTAINTIES: tuple[Any, ...] = ("stated", "stated", "stated", "hearsay", "possib
 
 
 @st.composite
-def sequences(draw: st.DrawFn) -> list[Telling]:
-    """Draw tellings of different days, in the order of arrival.
+def sequences(draw: st.DrawFn, *, planned_ends: bool = False) -> list[Telling]:
+    """Draw tellings of different days, in the order of arrival; with planned ends, some say until when a fact
+    holds, and none since when.
 
     Rows keep one stated beginning and one certainty. So that no telling is lost in a row, a target has at most one
     telling with a beginning, and one certainty.
@@ -33,9 +34,11 @@ def sequences(draw: st.DrawFn) -> list[Telling]:
         target = draw(st.sampled_from("ABC"))
         fields: dict[str, Any] = {"certainty": certainties[target]}
         fields["teller"] = draw(st.sampled_from((None, None, "subject", "other", "external")))
-        if target not in dated and draw(st.booleans()):
+        if not planned_ends and target not in dated and draw(st.booleans()):
             dated.add(target)
             fields["since"] = START + draw(st.integers(0, DAYS - 1)) * DAY
+        if planned_ends and draw(st.booleans()):
+            fields["until"] = START + (day + draw(st.integers(1, 6))) * DAY
         found.append(Telling(START + day * DAY + timedelta(hours=12), target, **fields))
     return found
 
@@ -46,6 +49,7 @@ class Run:
 
     tellings: list[Telling]
     end: datetime | None = None
+    ends: list[Telling] = field(default_factory=list[Telling])
     by: tuple[Run, Telling] | None = None
 
     @property
@@ -96,13 +100,15 @@ def anchor(telling: Telling, tellings: Sequence[Telling]) -> datetime:
     return max((since for since in same if since <= telling.told_at), default=datetime.min.replace(tzinfo=UTC))
 
 
-def ends(telling: Telling, run: Run) -> bool:
+def may_overrule(telling: Telling, run: Run) -> bool:
     told_by = {t.teller for t in run.tellings}
     if telling.teller == "external" and told_by != {"external"}:
         return False
-    if telling.teller == "other" and "subject" in told_by:
-        return False
-    return may_end(telling.certainty, run.certainty)
+    return telling.teller != "other" or "subject" not in told_by
+
+
+def ends(telling: Telling, run: Run) -> bool:
+    return may_overrule(telling, run) and may_end(telling.certainty, run.certainty)
 
 
 def model(tellings: Sequence[Telling]) -> list[str]:
@@ -125,8 +131,9 @@ def model(tellings: Sequence[Telling]) -> list[str]:
                 run.by = (following, telling)
             run = latest[telling.target] = following
             runs.append(run)
-        if telling.until is not None:
-            run.end = min(run.end or telling.until, telling.until)
+        if telling.until is not None and (run.tellings == [telling] or may_overrule(telling, run)):
+            run.ends.append(telling)
+            run.end = max(run.ends, key=lambda t: t.told_at).until  # all of them were plans when they were told
         for other in latest.values():
             if other is not run and other.holds_at(telling) and ends(telling, other):
                 other.by = (run, telling)
@@ -148,3 +155,14 @@ def test_tellings_are_stored_as_the_model_says_in_any_order_of_arrival(tellings:
         as_they_come.tell([telling])
     at_once.tell(tellings)
     assert [stored(facts) for facts in (in_order, as_they_come, at_once)] == [expected] * 3
+
+
+@given(sequences(planned_ends=True))
+@settings(max_examples=60, deadline=None)
+def test_planned_ends_are_stored_as_the_model_says_if_they_arrive_in_the_order_in_which_they_were_told(
+    tellings: list[Telling],
+) -> None:
+    in_order = Facts()
+    for telling in sorted(tellings, key=lambda t: t.told_at):
+        in_order.tell([telling])
+    assert stored(in_order) == model(tellings)

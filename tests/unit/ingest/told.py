@@ -121,7 +121,9 @@ class Facts:
             kind="event" if telling.event else "state",
             valid_from_assumed=telling.since is None,
             told_at=telling.told_at,
-            ends=() if until is None or telling.event else (EdgeEnd(by=telling.episode_id, at=until),),
+            ends=()
+            if until is None or telling.event
+            else (EdgeEnd(by=telling.episode_id, at=until, told_at=telling.told_at),),
         )
         ledger.add(edge, teller=telling.teller)
 
