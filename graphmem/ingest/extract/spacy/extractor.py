@@ -109,7 +109,8 @@ class SpacyExtractor(Extractor):
         english = [seems_english(with_apostrophes(request.episode.text)) for request in requests]
         texts = [list(pieces(_text(r) if ours else "")) for r, ours in zip(requests, english, strict=True)]
         with parsing():
-            parses = _parses(english_pipeline(self._model), [first for first, *_ in texts])
+            firsts = [(first, _people(r)) for r, (first, *_) in zip(requests, texts, strict=True)]
+            parses = _parses(english_pipeline(self._model), firsts)
         return [
             _OTHER_LANGUAGE
             if not ours
@@ -142,7 +143,7 @@ class SpacyExtractor(Extractor):
             if len(_distinct(edges)) >= ENOUGH:
                 break
             with parsing():
-                doc = parsed(english_pipeline(self._model), text)
+                doc = parsed(english_pipeline(self._model), text, _people(request))
             more, over, named = self._found(request, doc)
             edges += more
             endings += over
@@ -215,14 +216,14 @@ class SpacyExtractor(Extractor):
 
     def _parsed(self, request: ExtractionRequest) -> Doc:
         with parsing():
-            return parsed(english_pipeline(self._model), next(pieces(_text(request))))
+            return parsed(english_pipeline(self._model), next(pieces(_text(request))), _people(request))
 
     def _found(self, request: ExtractionRequest, doc: Doc) -> _Found:
         episode = request.episode
         local = episode.local_time.replace(tzinfo=UTC)  # days in the time zone of the author
         dates = dates_of(doc, local, message=episode.speaker is not None)  # first, as it corrects tags
-        others = {t.speaker for t in request.context if t.speaker} - {episode.speaker, request.addressee}
-        names = Names(doc, self._ontology, episode.speaker, request.addressee, episode.title, sorted(others))
+        others = sorted(_others(request))
+        names = Names(doc, self._ontology, episode.speaker, request.addressee, episode.title, others)
         facts = Facts(names, dates, self._ontology, local)
         edges: list[ExtractedEdge] = []
         endings: list[ExtractedEnding] = []
@@ -275,18 +276,30 @@ def _add_names(mentioned: dict[tuple[str, str], ExtractedEntity], names: Names, 
             mentioned.setdefault((end.name, end.kind), found)
 
 
-def _parses(pipeline: Language, texts: list[str]) -> list[Doc | Exception]:
+def _parses(pipeline: Language, texts: list[tuple[str, list[str]]]) -> list[Doc | Exception]:
+    """Return the parse of each text, given with the people who take part."""
+    size = batch_size([text for text, _ in texts])
     try:
-        return list(pipeline.pipe((tokens(pipeline, t) for t in texts), batch_size=batch_size(texts)))
+        return list(pipeline.pipe((tokens(pipeline, *text) for text in texts), batch_size=size))
     except Exception:  # noqa: BLE001 - retried text by text below
-        return [_parse(pipeline, text) for text in texts]
+        return [_parse(pipeline, *text) for text in texts]
 
 
-def _parse(pipeline: Language, text: str) -> Doc | Exception:
+def _parse(pipeline: Language, text: str, people: list[str]) -> Doc | Exception:
     try:
-        return parsed(pipeline, text)
+        return parsed(pipeline, text, people)
     except Exception as error:  # noqa: BLE001 - returned in place of the parse
         return error
+
+
+def _others(request: ExtractionRequest) -> set[str]:
+    """Return further speakers of the session."""
+    return {t.speaker for t in request.context if t.speaker} - {request.episode.speaker or "", request.addressee or ""}
+
+
+def _people(request: ExtractionRequest) -> list[str]:
+    """Return the names of those who take part in the session."""
+    return [name for name in (request.episode.speaker, request.addressee, *sorted(_others(request))) if name]
 
 
 def _text(request: ExtractionRequest) -> str:

@@ -258,7 +258,9 @@ class Names:
         if at and after.text == "'s" and after[0].head == span.root:
             text += "'s"  # "a table at Luigi's"
         if (known := self._participant(text)) is not None:
-            return known
+            addressed = known.role == "addressee" and span.end == span.sent.end - (span.sent[-1].is_punct)
+            # by name, somebody else is told of them
+            return known if known.role != "addressee" or addressed else replace(known, role="", label="PERSON")
         if span.label_ not in words.ENTITY_TYPES or not re.search(r"[A-Z0-9]", text):
             return None
         if canonical(text) in words.TECHNOLOGIES:

@@ -6,7 +6,7 @@ The models know few given names: of "my friend Ines lives in Porto" they make a 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -32,13 +32,13 @@ LONGEST_PHRASE = 6
 """Words between a relative and its owner, its name or its verb, at most."""
 
 
-def parsed(pipeline: Language, text: str) -> Doc:
-    """Return the parse of a text."""
-    return pipeline(tokens(pipeline, text))
+def parsed(pipeline: Language, text: str, people: Iterable[str] = ()) -> Doc:
+    """Return the parse of a text, in which the first names of these people are read as names of persons."""
+    return pipeline(tokens(pipeline, text, people))
 
 
-def tokens(pipeline: Language, text: str) -> Doc:
-    """Return the tokens of a text: "brother-in-law" and "Dwyer & Sons" as one, names of relatives as a known one."""
+def tokens(pipeline: Language, text: str, people: Iterable[str] = ()) -> Doc:
+    """Return the tokens of a text: "brother-in-law" and "Dwyer & Sons" as one, names of persons as a known one."""
     doc = pipeline.make_doc(text)
     found = [(m.span(), m["kin"].lower()) for m in _COMPOUND.finditer(text) if m[0].lower() in words.KIN]
     found += [(m.span(), "old") for m in _HYPHENATED.finditer(text) if m["kin"] in words.KIN]
@@ -51,7 +51,7 @@ def tokens(pipeline: Language, text: str) -> Doc:
                 continue
             merged.update(range(span.start, span.end))
             retokenizer.merge(span, attrs={"NORM": norm})
-    names = {name.text for _, name in relatives_names(doc)}
+    names = {name.text for _, name in relatives_names(doc)} | {name.split()[0] for name in people if name.strip()}
     for token in doc if names else ():
         if token.text in names:
             token.norm_ = _KNOWN_NAME
