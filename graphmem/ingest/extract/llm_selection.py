@@ -40,7 +40,16 @@ _BESIDE_DATES = frozenset(
 )
 
 _NUMBER = re.compile(r"\d+")
-_AMOUNT = re.compile(r"\d+(?:k|m|bn?)?")
+_AMOUNT = re.compile(
+    r"(?<![\w.,])(\d{1,3}(?:,\d{3})+|\d+)(\.\d+)?(?:(k|m|bn)|\s(thousand|grand|million))?\b", re.IGNORECASE
+)
+_DECIMAL = re.compile(r"(?<![\w.,])(\d{1,3})\.(\d{1,3})(?![\d.])")
+_TIMES = {"k": 3, "thousand": 3, "grand": 3, "m": 6, "million": 6, "bn": 9}
+"""Unit of an amount → the power of ten that it stands for."""
+_FULL_HOUR = re.compile(r"(?<![\d:])(\d{1,2}):00(?![\d:])")
+_NUMERONYM = re.compile(r"([a-z])(\d{1,2})([a-z])")
+_SHORT_FORM = 5
+"""Letters of a short form, at least: "rabbit" for "RabbitMQ"."""
 _DATE = re.compile(r"\b(?:\d{1,2} )?[A-Z][a-z]{2,8} (?:\d{1,2}, )?\d{4}\b|\b\d{4}-\d\d(?:-\d\d)?\b")
 _NEAR = timedelta(days=7)
 """Distance of a date that a text may mean by "last night" or "on Friday"."""
@@ -101,6 +110,24 @@ def spelled_numbers(sequence: Sequence[str]) -> Iterator[str]:
             total = part = None
 
 
+def thousands(decimal: re.Match[str]) -> str:
+    """Return what a decimal number may stand for: 8800 for "8.8"."""
+    return decimal[1] + decimal[2].ljust(3, "0")
+
+
+def plain_amounts(text: str) -> str:
+    """Return a text with amounts in digits: "6200" for "6,200" and "6.2k"; "at 10" for "at 10:00"."""
+
+    def plain(match: re.Match[str]) -> str:
+        power = _TIMES.get((match[3] or match[4] or "").lower(), 0)
+        whole, fraction = match[1].replace(",", ""), (match[2] or ".")[1:]
+        if len(fraction) > power:
+            return match[0]
+        return whole + fraction.ljust(power, "0")
+
+    return _AMOUNT.sub(plain, _FULL_HOUR.sub(r"\1", text))
+
+
 class Grounds:
     """Words of the texts that a name must occur in.
 
@@ -116,7 +143,7 @@ class Grounds:
     def __init__(self, texts: Iterable[str], turns: Iterable[Episode] = ()) -> None:
         self._turns = tuple(turns)
         texts = list(texts)
-        sequences = [words(text) for text in texts]
+        sequences = [words(plain_amounts(text)) for text in texts]
         self._texts = texts
         occurring = {word for sequence in sequences for word in sequence}
         occurring |= {
@@ -127,7 +154,10 @@ class Grounds:
         self._words = frozenset(occurring)
         self._stems = frozenset(stem(word) for word in self._words)
         spelled = (number for sequence in sequences for number in spelled_numbers(sequence))
-        self._numbers = frozenset(number for word in (*self._words, *spelled) for number in _NUMBER.findall(word))
+        numbers = {number for word in (*self._words, *spelled) for number in _NUMBER.findall(word)}
+        self._numbers = numbers | {thousands(match) for text in texts for match in _DECIMAL.finditer(text)}
+        short = (match for word in self._words if (match := _NUMERONYM.fullmatch(word)))
+        self._numeronyms = frozenset((match[1], int(match[2]) + 2, match[3]) for match in short)
         self._marked = frozenset(token for text in texts for token in _SHORT_NAME.findall(text))
         self._phrases = "\n".join(f" {' '.join(sequence)} " for sequence in sequences)
         self._joined = "\n".join("".join(sequence) for sequence in sequences)
@@ -149,8 +179,10 @@ class Grounds:
         """Return whether the texts contain a name: all its words that aren't fillers, or the whole name if all are.
 
         Common nouns may have another form than in the texts ("exhaustion" for "exhausted"), amounts another notation
-        ("40,000 EUR" for "€40k"), as may dates ("2026-03-20" for "20 March"); dates near the turns need no ground.
+        ("40,000 EUR" for "€40k"), as may dates ("2026-03-20" for "20 March"); dates near the turns need no ground. The
+        texts may have a short form of a word: "k8s" for "Kubernetes", "rabbit" for "RabbitMQ".
         """
+        name = plain_amounts(name)
         parts = words(self._undated(name)) or words(name)
         if not parts:  # a symbol, such as an emoji
             return bool(name.strip()) and any(name.strip() in text for text in self._texts)
@@ -216,8 +248,12 @@ class Grounds:
     def _has_word(self, word: str, *, noun: bool) -> bool:
         if word in self._words or (noun and stem(word) in self._stems):
             return True
-        numbers = _NUMBER.findall(word)
-        return bool(numbers) and _AMOUNT.fullmatch(word) is not None and (word == "000" or numbers[0] in self._numbers)
+        if word.isdigit():  # "forty" may stand for 40,000
+            short = (word.removesuffix(zeros) for zeros in ("", "000", "000000"))
+            return any(number in self._numbers for number in short)
+        if not self._numeronyms.isdisjoint((each[0], len(each), each[-1]) for each in (word, f"{word}s")):
+            return True
+        return any(word[:end] in self._words for end in range(_SHORT_FORM, len(word)))
 
 
 T = TypeVar("T")
