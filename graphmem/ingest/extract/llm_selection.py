@@ -404,8 +404,10 @@ class _Selection:
         holds for good.
         """
         is_anniversary = self._ontology.relation(edge.relation) in ANNIVERSARIES
-        day = next(iter(find_dates(edge.target, self._told_at, future=True)), None)
-        if day is None or (day.begin <= self._told_at and not is_anniversary):
+        day, *further = find_dates(edge.target, self._told_at, future=True) or (None,)
+        if day is None or (further and canonical(day.text) in _BESIDE_DATES):
+            return edge  # "Friday 12:00 to Monday 08:00" is every week
+        if day.begin <= self._told_at and not is_anniversary:
             return edge
         others = words(edge.target[: day.start] + edge.target[day.end :])
         if not all(word in _FILLERS or word in _BESIDE_DATES or word.isdigit() for word in others):

@@ -354,6 +354,7 @@ def test_an_end_that_is_not_among_the_entities_keeps_the_edge_and_its_stated_typ
         ("2023-09", None, "2023-10-01"),
         ("6 September 2022", "2023-09-06", None),  # a day that is past
         ("the bathroom, 6 September 2023", "2023-09-06", None),
+        ("Friday 12:00 to Monday 08:00", "2023-09-06", None),  # every week
     ],
 )
 def test_a_date_ahead_holds_since_it_was_told_until_it_is_past(
