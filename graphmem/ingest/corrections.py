@@ -216,7 +216,7 @@ class EarlierExtraction:
     def retract(self, ledger: FactLedger, stated: Stated) -> None:
         """Retract the facts of only these episodes that are missing from `stated`. Call it before adding new facts."""
         for edge in self._facts.values():
-            if (edge.key, edge.valid_from) not in stated and not set(edge.episode_ids) - self._ids:
+            if not _is_restated(edge, stated) and not set(edge.episode_ids) - self._ids:
                 ledger.retract(edge.id)
                 self._retracted.append(edge)
         retracted = {edge.id for edge in self._retracted}
@@ -230,7 +230,7 @@ class EarlierExtraction:
         for edge_id in self._ended.keys() - retracted:
             ledger.reopen(edge_id, self._ids)
         for edge in self._facts.values():
-            if edge.id not in retracted and (edge.key, edge.valid_from) not in stated:
+            if edge.id not in retracted and not _is_restated(edge, stated):
                 ledger.narrow(edge.id, self._ids)
 
     def removals(self, mentions: Collection[tuple[str, str]]) -> tuple[Removal, ...]:
@@ -258,3 +258,9 @@ class EarlierExtraction:
                 ids -= {edge.source_id, edge.target_id}
         found = self._backend.get_entities([self._scope], sorted(ids))
         return tuple(e.changed(archived_at=now) for e in found.values() if e.archived_at is None)
+
+
+def _is_restated(edge: Edge, stated: Stated) -> bool:
+    """Return whether a new extraction states a fact; an assumed beginning may have moved since it was told."""
+    begins = {edge.valid_from, edge.told_at} if edge.valid_from_assumed and edge.told_at else {edge.valid_from}
+    return any((edge.key, begin) in stated for begin in begins)

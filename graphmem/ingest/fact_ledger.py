@@ -348,6 +348,8 @@ class FactLedger:
         self._record(settled)
 
     def _end(self, edge: Edge, end: End) -> None:
+        if _is_ended_by(edge, end):  # it is extracted again: what it stated stays stated
+            self._ends.update((edge.id, each) for each in edge.ends if each.by == end.episode_id)
         if not self._may_overrule(end.teller, edge):
             return
         by = end.episode_id

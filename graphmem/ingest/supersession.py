@@ -474,7 +474,20 @@ class _Slot:
         # a correction tells what held from before it was told
         earliest = min(known, key=lambda i: known[i].told_at, default=None)
         first = next((s for s in known.values() if s.told_at == told), None)
-        further = (telling(s, None, s.told_at, s.told_at) for s in known.values() if s is not first)
+        end = end_apart_from(edge, self._ids)
+        end_told = min((each.told_at for each in edge.ends if each.at == end), default=None)
+
+        def begins(source: FactSource) -> datetime:
+            if (
+                end is None
+                or end_told is None
+                or not edge.valid_from < end <= source.told_at
+                or end_told > source.told_at
+            ):
+                return source.told_at
+            return max(edge.valid_from, end - timedelta(microseconds=1))  # it told of the fact that was over by then
+
+        further = (telling(s, None, begins(s), s.told_at) for s in known.values() if s is not first)
         return [telling(first, edge, told if assumed else edge.valid_from, told), *further]
 
     def _place(self, telling: _Telling, open_versions: dict[EdgeKey, _Version]) -> _Version:
@@ -488,8 +501,9 @@ class _Slot:
                     current.edge, current.stored = row, True
                 else:
                     current.absorbed.append(row)
-                if as_sure and current.yields_to(telling):
-                    current.limit(row.ends, end_apart_from(row, self._ids))
+                if as_sure:
+                    ends = tuple(end for end in row.ends if self._may_limit(end, row, current))
+                    current.limit(ends, end_apart_from(row, self._ids) if ends == row.ends else end_of(ends))
             elif telling.of is self._new and current.yields_to(telling) and (end := telling.of.valid_to):
                 current.limit(telling.of.ends, end)
             current.tellings.append(telling)
@@ -501,6 +515,13 @@ class _Slot:
         self._versions.append(version)
         return version
 
+    def _may_limit(self, end: EdgeEnd, row: Edge, version: _Version) -> bool:
+        """Return whether who stated an end of a row may end a version; an end that isn't of its sources was allowed."""
+        tellers: dict[str, Teller | None] = {
+            source.episode_id: source.teller for source in self._sources.get(row.id, ())
+        }
+        return end.by not in tellers or may_overrule(tellers[end.by], [t.teller for t in version.tellings])
+
     def _begin(self, telling: _Telling, row: Edge | None) -> _Version:
         edge, end = row, None
         if edge is not None:
@@ -509,7 +530,8 @@ class _Slot:
             edge, end = telling.of, telling.of.valid_to
         else:  # a further telling of a row that something ended in between
             fresh = {"id": new_id(), "recorded_at": self._now, "retrieval_count": 0.0, "last_retrieved_at": None}
-            edge = telling.of.changed(**fresh, ends=())
+            ends = tuple(each for each in telling.of.ends if each.by == telling.episode_id)
+            edge, end = telling.of.changed(**fresh, ends=ends), end_of(ends)
         return _Version(telling, edge, row is not None, [telling], end, edge.ends)
 
     def _written(self, version: _Version) -> list[Edge]:

@@ -38,8 +38,8 @@ def backend(request: pytest.FixtureRequest, tmp_path: object) -> Iterator[GraphB
     store.close()
 
 
-def say(backend: GraphBackend, text: str, at: datetime) -> str:
-    [(episode_id, _)] = backend.add_episodes(SCOPE, [Episode(scope=SCOPE, text=text, occurred_at=at)])
+def say(backend: GraphBackend, text: str, at: datetime, speaker: str | None = None) -> str:
+    [(episode_id, _)] = backend.add_episodes(SCOPE, [Episode(scope=SCOPE, text=text, occurred_at=at, speaker=speaker)])
     return episode_id
 
 
@@ -71,6 +71,25 @@ def test_facts_that_are_not_stated_any_more_are_retracted_and_stay_in_the_histor
     assert facts(backend, AsOf(known=before)) == {"Maya knows Jonas", "Maya knows Lemme"}
     every = backend.find_edges([SCOPE], EdgeQuery(versions="all"))
     assert sorted(e.fact for e in every) == ["Maya knows Jonas", "Maya knows Lemme", "Maya knows Priya"]
+
+
+def test_the_same_result_again_changes_nothing(backend: GraphBackend) -> None:
+    past = Extraction(edges=(ExtractedEdge("Maya", "works_at", "Aalto", ended=True),))
+    moved = Extraction(edges=(ExtractedEdge("Maya", "lives_in", "Bern", valid_from=datetime(2026, 2, 1, tzinfo=UTC)),))
+    told = {"a": past, "b": past, "c": stated(("Maya", "lives_in", "Rome")), "d": moved}
+    for number, (text, speaker) in enumerate(zip(told, ("Zed", "Maya", "Maya", "Maya"), strict=True)):
+        say(backend, text, FIRST + number * (SECOND - FIRST), speaker)
+
+    def rows() -> list[tuple[str, datetime, datetime | None, str | None]]:
+        edges = backend.find_edges([SCOPE], EdgeQuery(versions="all"))
+        return sorted((edge.fact, edge.valid_from, edge.valid_to, edge.end_reason) for edge in edges)
+
+    extract(backend, told)
+    first = rows()
+    assert facts(backend) == {"Maya lives in Bern"}
+    for _ in range(2):
+        extract(backend, told)
+        assert rows() == first
 
 
 def test_what_a_wrong_fact_had_ended_goes_on(backend: GraphBackend) -> None:
