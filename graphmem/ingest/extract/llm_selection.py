@@ -146,11 +146,12 @@ class Grounds:
         sequences = [words(plain_amounts(text)) for text in texts]
         self._texts = texts
         occurring = {word for sequence in sequences for word in sequence}
-        occurring |= {
+        currencies = {
             code
             for code, (sign, *others) in _CURRENCIES.items()
-            if not occurring.isdisjoint(others) or any(sign in text for text in texts)
+            if not occurring.isdisjoint((code, *others)) or any(sign in text for text in texts)
         }
+        occurring |= currencies or _CURRENCIES.keys()  # without any a model may know which one is meant
         self._words = frozenset(occurring)
         self._stems = frozenset(stem(word) for word in self._words)
         spelled = (number for sequence in sequences for number in spelled_numbers(sequence))
@@ -247,6 +248,8 @@ class Grounds:
 
     def _has_word(self, word: str, *, noun: bool) -> bool:
         if word in self._words or (noun and stem(word) in self._stems):
+            return True
+        if not self._words.isdisjoint((f"{word}s", f"{word}ss")):  # "st jamess" for "St James's"
             return True
         if word.isdigit():  # "forty" may stand for 40,000
             short = (word.removesuffix(zeros) for zeros in ("", "000", "000000"))
