@@ -73,23 +73,24 @@ it was, and the day that it is for is told by its sentence: "the refund comes wi
 date that is a target, until that day: "they start on the roof on 2 June" is roof work scheduled_for "2 June 2025", \
 plan, with null and valid_to 2025-06-02. A planned trip, stay or job has its own first and last day.
 - valid_to: the LAST day, month or year on which a state holds ("until July" is 2025-07, "until 31 December" is \
-2025-12-31, "this year" is 2025), or null if no end is told. An event has null, unless it lasted several days.
+2025-12-31, "this year" is 2025), or null if no end is told. An event has null, unless it lasted several days. If \
+the end of a known fact has moved (a contract is extended), note the fact again with its new end.
 
 ended: one item for each known fact that the episodes end or correct, and for each fact that is over by what they say \
 but isn't known ("I used to work at X"); if its beginning or its end is told ("six years at X, until 2019"), it is in \
 facts instead, with valid_from and valid_to. Look at every number in <known> and ask: is it still so?
 - known: the number, or null for a fact that has none; then source, relation and target say what was so (otherwise \
 they are "").
-- at: the last day on which it was so, as a date, month or year ("we moved out last month" is that month); null if \
-that isn't told.
+- at: the last day on which it was so, as a date, month or year ("we moved out last month" is that month); for what \
+is replaced the day before the new one began; null if that isn't told, and for plans.
 - why: over (it was so and stopped), or corrected (it never was so: "sorry, I meant April", or an earlier statement \
 that was a mistake). After a correction the right fact is in facts, with the beginning that is right.
 What is replaced is ended: after "we switched from vim to neovim", the use of vim is in ended and the use of neovim \
 is in facts. An end that is settled and has its day is noted with that day, also if it is ahead: "my last day is 12 \
 June", "the rent is 900 from May on" (the old rent ends on 30 April). A plan or wish that isn't settled, a guess or \
 hearsay ends nothing; but a plan that is cancelled, carried out or moved to another day ends the known plan, with why \
-over, and the new day is in facts. A fact that holds beside the old one ends nothing. If a known fact is only said \
-again, write nothing.
+over, and the new day is in facts. Known hearsay or a possible fact is ended, too, once the text settles it. A fact \
+that holds beside the old one ends nothing. If a known fact is only said again, write nothing.
 
 Example. Known: "1. Maya Lind works_at Globex: Maya Lind works at Globex. (since 2023-04-01)", "2. Maya Lind plans_to \
 visit Oslo (plan)". Episode 1, Maya Lind, Monday 2025-03-10: "I'm at Initech since last Monday, same salary. Oslo is \
