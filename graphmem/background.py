@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import contextvars
 import logging
 import os
 import threading
 import time
+import weakref
 from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -161,7 +163,25 @@ _LONGEST_GATHERING = 1.0  # seconds
 _SHORTEST_WAIT = 1.0
 _WAIT_FOR_WORK = 5.0  # as a multiple of the duration of the last run
 _LINGER = 1.0  # seconds after which an idle thread ends: a process may have a thousand memories open
+_AT_EXIT = 3.0  # seconds that a process which ends waits for its jobs, as for the loading of a model
 _KEPT = 60.0  # seconds after which the idle threads for async code end
+
+
+_started: weakref.WeakSet[BackgroundJob] = weakref.WeakSet()
+
+
+def stop_at_exit(timeout: float = _AT_EXIT) -> None:
+    """Stop the jobs of this process and wait for their threads; one that is in native code would abort the process."""
+    jobs = list(_started)
+    until = time.monotonic() + timeout
+    for wait in (False, True):  # all of them first, so that they end side by side
+        for job in jobs:
+            job.stop(max(0.0, until - time.monotonic()) if wait else 0.0)
+
+
+# as concurrent.futures does: before other handlers free what the threads still use, as those of spaCy
+_register = getattr(threading, "_register_atexit", atexit.register)
+_register(stop_at_exit)
 
 
 class BackgroundJob:
@@ -219,6 +239,7 @@ class BackgroundJob:
                     clock().wake_after(_RETRY, self)
                 else:
                     self._thread = thread
+                    _started.add(self)
 
     def stop(self, timeout: float | None = None) -> bool:
         """Stop the thread after the current run; return whether it ended within `timeout` seconds."""

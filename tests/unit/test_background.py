@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
 
@@ -198,3 +200,22 @@ def test_after_a_slow_run_a_gathering_job_waits_longer_for_quiet() -> None:
     assert len(runs) == 1
     assert again.wait(30)
     assert worker.stop(30)
+
+
+def test_a_program_that_ends_waits_for_a_run_and_starts_no_further_one() -> None:
+    # native code in a thread that the interpreter no longer waits for aborts the process
+    program = """
+import time
+from graphmem.background import BackgroundJob
+def job():
+    print("begun", flush=True)
+    time.sleep(0.5)
+    print("done", flush=True)
+    return 0.0
+worker = BackgroundJob("t", job)
+worker.wake()
+while not worker._duration and not worker._thread: pass
+time.sleep(0.2)
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ended.stdout.split() == ["begun", "done"]
