@@ -66,7 +66,8 @@ def build_requests(
         requests.append(ExtractionRequest(named, contexts.get(episode.id, ()), addressee))
     if ontology is None or not requests:
         return requests
-    taking_part = sorted(name for some in speakers.values() for name in some if name is not None)
+    said_by = {request.episode.speaker for request in requests}.union(*speakers.values())
+    taking_part = sorted(name for name in said_by if name is not None)
     known = find_known(backend, scope, requests, taking_part, ontology, now)
     return [replace(request, known=known) for request in requests]
 

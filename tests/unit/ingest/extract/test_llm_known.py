@@ -103,6 +103,13 @@ def requests(backend: GraphBackend, *texts: str, **fields: Any) -> list[Extracti
     return build_requests(backend, SCOPE, episodes, 4, DEFAULT_ONTOLOGY, now=utc_now())
 
 
+def test_what_is_known_of_the_speaker_is_shown_without_a_session(backend: GraphBackend) -> None:
+    said = episode("I was laid off yesterday.", speaker="Sam Okafor")
+    backend.add_episodes(SCOPE, [said])
+    [request] = build_requests(backend, SCOPE, [said], 4, DEFAULT_ONTOLOGY, now=utc_now())
+    assert [known.target for known in request.known.facts] == ["Acme", "chess"]
+
+
 def test_names_and_facts_of_the_words_are_known_single_valued_ones_first(backend: GraphBackend) -> None:
     [request] = requests(backend, "Did Sam Okafor leave?")
     assert next((name.name, name.aliases) for name in request.known.names) == ("Sam Okafor", ("sammy",))
