@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from graphmem.errors import ExtractionFailed, MissingExtra
 from graphmem.llm.providers import reason_for, secrets_of
-from graphmem.llm.structured import LazyModel, StructuredModel, invoke, last_object, on_timeout, without_thoughts
+from graphmem.llm.structured import (
+    LazyModel,
+    ReplyCutOff,
+    StructuredModel,
+    invoke,
+    last_object,
+    on_timeout,
+    without_thoughts,
+)
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -198,7 +206,10 @@ class ListQuestion:
         return found
 
     def _items(self, data: str) -> list[Mapping[str, Any]]:
-        reply = self._model.ask(self._rules, data)
+        try:
+            reply = self._model.ask(self._rules, data)
+        except ReplyCutOff as cut_off:
+            reply = cut_off.reply
         answer = last_object(reply, self._key) if isinstance(reply, str) else reply
         items: Any = None if answer is None else answer.get(self._key)
         if not isinstance(items, list):

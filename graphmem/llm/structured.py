@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 Message = tuple[str, str]
+_TOKEN_LIMIT = frozenset({"length", "max_tokens", "model_length"})
+"""Reasons, in lower case, that providers give for a reply that the limit of tokens ended."""
 
 _SCHEMA_RUNG, _JSON_RUNG, _TEXT_RUNG = range(3)
 _RUNG_NAMES = ("structured output", "JSON mode", "plain text")
@@ -92,6 +94,14 @@ class LazyModel:
         return reason_for(error, secrets_of(self._model))
 
 
+class ReplyCutOff(ExtractionFailed):
+    """A reply was ended by the limit of tokens; `reply` is what there is of it."""
+
+    def __init__(self, reply: str | Mapping[str, Any]) -> None:
+        super().__init__("the model's reply was ended by its limit of tokens")
+        self.reply = reply
+
+
 class StructuredModel(LazyModel):
     """A chat model that is asked for JSON of a schema.
 
@@ -122,6 +132,8 @@ class StructuredModel(LazyModel):
         ------
         ExtractionFailed
             If the model refused. Other errors of the client library are raised unchanged.
+        ReplyCutOff
+            If the limit of tokens ended the reply.
         """
         model = self.model()
         deadline = time.monotonic() + self.timeout
@@ -129,14 +141,15 @@ class StructuredModel(LazyModel):
         while True:
             try:
                 reply = self._reply(model, rung, [("system", system), ("human", data)])
+            except ReplyCutOff:
+                raise
             except Exception as error:
                 if (cut_off := _cut_off_reply(error)) is not None:
-                    reply = cut_off
-                elif rung == _TEXT_RUNG or not rejects_the_format(error) or time.monotonic() > deadline:
+                    raise ReplyCutOff(cut_off) from None
+                if rung == _TEXT_RUNG or not rejects_the_format(error) or time.monotonic() > deadline:
                     raise
-                else:
-                    rung = self._next(rung, absent=isinstance(error, NotImplementedError))
-                    continue
+                rung = self._next(rung, absent=isinstance(error, NotImplementedError))
+                continue
             if rung == first == self._rung:
                 self._rejections = 0
             return reply
@@ -246,6 +259,8 @@ def _content(reply: object) -> str | Mapping[str, Any]:
     ------
     ExtractionFailed
         If the model refused.
+    ReplyCutOff
+        If the limit of tokens ended the reply.
     """
     if reply is None or isinstance(reply, str):
         return reply or ""
@@ -256,6 +271,13 @@ def _content(reply: object) -> str | Mapping[str, Any]:
         return cast("Mapping[str, Any]", message.model_dump())
     if getattr(message, "additional_kwargs", {}).get("refusal"):
         raise ExtractionFailed("the model refused to answer")
+    content = _arguments_or_text(message)
+    if _ends_at_limit(message):
+        raise ReplyCutOff(content)
+    return content
+
+
+def _arguments_or_text(message: Any) -> str | Mapping[str, Any]:
     for call in (*getattr(message, "tool_calls", ()), *getattr(message, "invalid_tool_calls", ())):
         if arguments := call.get("args"):
             return arguments
@@ -265,6 +287,12 @@ def _content(reply: object) -> str | Mapping[str, Any]:
     # blocks of thoughts have no text of their own
     blocks = cast("list[Any]", content)
     return "".join(b if isinstance(b, str) else str(b.get("text") or "") for b in blocks)
+
+
+def _ends_at_limit(message: Any) -> bool:
+    """Return whether the limit of tokens ended a message, by what its provider says."""
+    said: Mapping[str, Any] = getattr(message, "response_metadata", None) or {}
+    return any(str(said.get(name)).lower() in _TOKEN_LIMIT for name in ("finish_reason", "stop_reason", "done_reason"))
 
 
 def _cut_off_reply(error: Exception) -> str | None:

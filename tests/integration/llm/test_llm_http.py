@@ -130,9 +130,10 @@ def extractor(server: Server, **options: Any) -> LLMExtractor:
     return LLMExtractor(chat_model(server), **options)
 
 
-def request(text: str = TEXT) -> ExtractionRequest:
+def request(text: str = TEXT, session: str | None = None) -> ExtractionRequest:
     occurred = datetime(2023, 6, 9, tzinfo=UTC)
-    return ExtractionRequest(Episode(scope=Scope(), text=text, speaker="Caroline", occurred_at=occurred))
+    said = Episode(scope=Scope(), text=text, speaker="Caroline", occurred_at=occurred, session_id=session)
+    return ExtractionRequest(said)
 
 
 def outcome(server: Server, **options: Any) -> Extraction | Exception:
@@ -245,6 +246,17 @@ def test_an_answer_cut_off_at_the_limit_of_tokens_gives_what_it_has(server: Serv
     result = outcome(server)
     assert isinstance(result, Extraction), result
     assert [e.name for e in result.entities] == ["Acme Corp", "Melanie"]
+    assert dict(result.dropped)["end of a reply at the token limit"] == 1
+
+
+def test_turns_whose_common_answer_is_cut_off_are_read_one_by_one(server: Server) -> None:
+    def answer(body: dict[str, Any]) -> Reply:
+        shared = 'number="2"' in body["messages"][-1]["content"]
+        return says(GOOD[: GOOD.index('"edges"')], finish="length") if shared else says(GOOD)
+
+    server.answer = answer
+    results = extractor(server).extract([request(session="s"), request(session="s")])
+    assert [targets(result) for result in results] == [["Acme Corp"]] * 2
 
 
 def test_a_refusal_is_a_failure(server: Server) -> None:
