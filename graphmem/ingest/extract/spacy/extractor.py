@@ -151,8 +151,12 @@ class SpacyExtractor(Extractor):
         if is_assistant(episode):
             edges = [edge for edge in edges if not _is_small_talk(edge, episode.speaker or "", request.addressee or "")]
         talking = frozenset({request.episode.speaker, request.addressee})
-        found = _limited(_distinct(_closed(edges, endings)), mentioned.values(), talking)
-        short = frozenset(canonical(e.source) for e in edges if e.relation == "alias_of" and len(e.source) < 3)
+        aliases = [(edge.target, edge.source) for edge in edges if edge.relation == "alias_of"]
+        further_names = {alias for _, alias in aliases}
+        mentions = (entity for entity in mentioned.values() if entity.name not in further_names)
+        edges = [edge for edge in edges if edge.relation != "alias_of"]
+        found = _with_aliases(_limited(_distinct(_closed(edges, endings)), mentions, talking), aliases)
+        short = frozenset(canonical(alias) for alias in further_names if len(alias) < 3)
         return replace(found, endings=tuple(dict.fromkeys(endings)), short_names=short)
 
     def _names(self, request: ExtractionRequest, doc: Doc, further: Sequence[str]) -> Extraction:
@@ -255,6 +259,15 @@ def _started(edge: ExtractedEdge, starts: Mapping[str, datetime]) -> ExtractedEd
     new = edge.relation == "works_at" and not edge.ended and _NEW_JOB.search(edge.fact) is not None
     begin = starts.get(edge.source) if new and edge.valid_from is None else None
     return edge if begin is None else replace(edge, valid_from=begin)
+
+
+def _with_aliases(found: Extraction, aliases: Iterable[tuple[str, str]]) -> Extraction:
+    """Return an extraction with further names of persons, given as (name, further name)."""
+    entities = {entity.name: entity for entity in found.entities}
+    for name, alias in aliases:
+        entity = entities.get(name) or ExtractedEntity(name, "person", confidence=EXPLICIT)
+        entities[name] = replace(entity, aliases=(*entity.aliases, alias))
+    return replace(found, entities=tuple(entities.values()))
 
 
 def _is_small_talk(edge: ExtractedEdge, assistant: str, user: str) -> bool:

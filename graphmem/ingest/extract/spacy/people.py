@@ -19,6 +19,7 @@ from graphmem.ingest.extract.spacy.kin import introduced, is_former, is_named, r
 from graphmem.ingest.extract.spacy.names import End, Names, as_relative
 from graphmem.ingest.extract.spacy.render import Dates
 from graphmem.protocols import ExtractedEdge
+from graphmem.text.normalize import STOP_WORDS
 
 if TYPE_CHECKING:
     from spacy.tokens import Span, Token
@@ -230,6 +231,9 @@ _SENTENCES = re.compile(r"(?<=[.!?])\s+|\n+")
 _QUOTING_ONESELF = re.compile(
     r"(?<![Aa]s )(?<![Ll]ike )\bI (?:just |first |once |already )?(?:said|told|mentioned|thought|believed)\b"
 )
+_NO_NAMES = STOP_WORDS | set(
+    "hello hi hey hiya yes yeah no nope well oh ah sure ok okay thanks nice good great haha lol".split()
+)
 _OLDEST = 120
 _LONGEST = 500
 
@@ -259,7 +263,8 @@ def attributes(text: str, speaker: str) -> Iterator[ExtractedEdge]:
             if (name := match["quoted"] or match["name"]) != match["whom"]:
                 yield _attribute(name, "alias_of", match["whom"], f"{match['whom']} is also called {name}.", "person")
         for match in _CALLED.finditer(sentence):
-            if match["name"].casefold() != speaker.casefold():
+            first = match["name"].split()[0].lower()
+            if match["name"].casefold() != speaker.casefold() and first not in _NO_NAMES:
                 yield _attribute(
                     match["name"], "alias_of", speaker, f"{speaker} is also called {match['name']}.", "person"
                 )
