@@ -15,7 +15,13 @@ if TYPE_CHECKING:
 
 def objects_of(verb: Token, *deps: str) -> list[Token]:
     """Return the children of a verb with these dependencies."""
-    return [c for c in verb.children if c.dep_ in deps]
+    return [c for c in verb.children if c.dep_ in deps and not is_denied(c)]
+
+
+def is_denied(noun: Token) -> bool:
+    """Return whether a noun is put aside: Salma of "Bram owns billing, not Salma"."""
+    start = noun.left_edge.i
+    return start > noun.sent.start + 1 and [t.lower_ for t in noun.doc[start - 2 : start]] == [",", "not"]
 
 
 def participles(noun: Token, *forms: str) -> list[Token]:
@@ -183,6 +189,8 @@ def is_question(sentence: Span) -> bool:
     for token in sentence:
         if token.dep_ in ("intj", "cc", "punct") or token.pos_ in ("INTJ", "PUNCT", "CCONJ"):
             continue
+        if token.lower_ == "since" or (token.tag_ in ("WRB", "WP") and token.nbor().dep_ == "aux"):
+            continue  # "since when do I own it"
         root = sentence.root
         inverted = any(child.dep_ in SUBJECTS and child.i > token.i for child in root.children)
         return token.dep_ in ("aux", "auxpass") and token.head == root and inverted

@@ -52,9 +52,9 @@ def homes(clause: Clause, names: Names, period: Period) -> Iterator[Statement]:
         ways += [(w, inner) for _, noun in ways for w, inner in prepositions(noun) if w == "in"]
     for word, noun in ways:
         if (lives and word in ("in", "at", "of")) or (settles and word == "in"):
-            yield from (Statement("lives_in", t, explicit=True) for t in _towns(noun, names, sure=not settles))
+            yield from (Statement("lives_in", t, explicit=True) for t in place_names(noun, names, sure=not settles))
         elif moves and word == "to":
-            towns = list(_towns(noun, names, sure=False)) or list(_unknown_town(clause, noun, names))
+            towns = list(place_names(noun, names, sure=False)) or list(_unknown_town(clause, noun, names))
             after = (n for w, n in ways if w == "to" and n.i > noun.i)  # "to Oslo, then to Bergen"
             last = not any(n.pos_ == "PROPN" for n in after)
             yield from (Statement("lives_in", t, ended=not last, explicit=True) for t in towns)
@@ -73,7 +73,7 @@ def canceled_moves(clause: Clause, names: Names) -> Iterator[Statement]:
     nouns = [noun for word, noun in _ways(clause.verb) if word == "to"]
     if lemma in words.MOVING:
         planned: tuple[str, ...] = ("lives_in", "plans_to_move_to")
-        ends = [t for n in nouns for t in (*_towns(n, names, sure=False), *_unknown_town(clause, n, names))]
+        ends = [t for n in nouns for t in (*place_names(n, names, sure=False), *_unknown_town(clause, n, names))]
     elif lemma in ("go", "fly", "travel"):
         planned, ends = words.PLANNED, [t for n in nouns for t in names.ends(n) if t.named and not t.role]
     else:
@@ -92,7 +92,7 @@ def _ways(verb: Token) -> Iterator[tuple[str, Token]]:
             yield from prepositions(child)
 
 
-def _towns(noun: Token, names: Names, *, sure: bool) -> Iterator[End]:
+def place_names(noun: Token, names: Names, *, sure: bool) -> Iterator[End]:
     """Yield a place to live in; names of any kind if the verb implies a place."""
     for end in names.end(noun):
         if end.role:

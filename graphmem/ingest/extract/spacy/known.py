@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from graphmem.ingest.extract.spacy import words
 from graphmem.ingest.extract.spacy.clauses import Clause, helpers, is_bare, not_but, objects_of, prepositions
 from graphmem.ingest.extract.spacy.endings import endings
-from graphmem.ingest.extract.spacy.homes_and_jobs import hirings, homes, jobless, jobs, places
+from graphmem.ingest.extract.spacy.homes_and_jobs import hirings, homes, jobless, jobs, place_names, places
 from graphmem.ingest.extract.spacy.names import GUESSED_PERSON, End, Names
 from graphmem.ingest.extract.spacy.statements import Period, Statement, is_state, presumed_end
 from graphmem.text.dates import written
@@ -205,9 +205,10 @@ def _birth(clause: Clause, names: Names, period: Period) -> Iterator[Statement]:
             day = End(written(period.begin, "day").removeprefix("on "), "concept", named=False)
             yield Statement("born_on", day, explicit=True, timeless=True)
         raised = [v for v in clause.verb.conjuncts if v.lower_ in ("raised", "educated")]  # "born and raised in"
-        for word, noun in (pair for v in (clause.verb, *raised) for pair in prepositions(v)):
+        for word, noun in [*prepositions(clause.verb)] or [pair for verb in raised for pair in prepositions(verb)]:
             if word in ("in", "at", "near"):
-                yield from (Statement("born_in", t, explicit=True, timeless=True) for t in places(noun, names))
+                found = place_names(noun, names, sure=True) if noun.pos_ == "PROPN" else places(noun, names)
+                yield from (Statement("born_in", t, explicit=True, timeless=True) for t in found)
 
 
 def _management(clause: Clause, names: Names) -> Iterator[Statement]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from graphmem.ingest.extract.spacy import words
-from graphmem.ingest.extract.spacy.clauses import SUBJECTS, helpers, joins_verb
+from graphmem.ingest.extract.spacy.clauses import SUBJECTS, helpers, is_denied, joins_verb
 from graphmem.ingest.extract.spacy.kin import introduced
 from graphmem.text.dates import DateSpan, written
 
@@ -25,7 +25,7 @@ _KEEPING = frozenset("for since until till by before after from to around of bet
 _BETWEEN = 6  # tokens from "between" to the second date
 _STANDING = frozenset("located based headquartered known called named situated".split())
 _NOMINATIVE = frozenset("i we he she they".split())
-_DANGLING = frozenset("for of with in to and or by about at from but as like".split())
+_DANGLING = frozenset("not for of with in to and or by about at from but as like".split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ def _tokens(clause: Clause, apart: frozenset[int]) -> list[Token]:
         for child in token.children:
             if child.i in chain:
                 add(child)
-            elif child.i in apart or (contrasted and child.dep_ in ("neg", "appos")) or _is_denied(child):
+            elif child.i in apart or (contrasted and child.dep_ in ("neg", "appos")) or _is_left_out(child):
                 continue  # "in Bern, not Berlin", "not in Berlin"
             elif child.dep_ in _LEFT_OUT and not (child.dep_ == "punct" and child.text in ("-", "'")):
                 joins = child.dep_ == "cc" and (not is_verb(token) or any(c.i in chain for c in token.conjuncts))
@@ -120,8 +120,8 @@ def _tokens(clause: Clause, apart: frozenset[int]) -> list[Token]:
     return [kept[i] for i in sorted(kept)][:_MAX_TOKENS]
 
 
-def _is_denied(token: Token) -> bool:
-    return token.dep_ == "prep" and any(c.dep_ == "neg" for c in token.children)
+def _is_left_out(token: Token) -> bool:
+    return is_denied(token) or (token.dep_ == "prep" and any(c.dep_ == "neg" for c in token.children))
 
 
 def is_verb(token: Token) -> bool:
