@@ -199,11 +199,18 @@ class EarlierExtraction:
         self._ended: dict[str, Edge] = {}
         self._versions: dict[str, Edge] = {}
         self._retracted: list[Edge] = []
+        self._withdrawn: set[tuple[EdgeKey, str]] = set()
         if not episode_ids:
             return
         self._mentions = backend.all_mentions([scope], episode_ids=episode_ids)
         stated = backend.get_edges([scope], backend.find_edges_of_episodes(scope, episode_ids))
         self._facts = {i: edge for i, edge in stated.items() if not is_retracted(edge.without_ends(self._ids))}
+        self._withdrawn = {
+            (edge.key, episode_id)
+            for edge in stated.values()
+            if is_retracted(edge) and any(end.by == "" and end.at == edge.valid_from for end in edge.ends)
+            for episode_id in edge.episode_ids
+        }
         self._names = with_folded(backend, scope, self._facts.values())
         self._ended = find_ended(backend, scope, (*episode_ids, *self._names))
         self._versions = find_versions(backend, scope, ontology, self._ended.values())
@@ -212,6 +219,10 @@ class EarlierExtraction:
     def known(self) -> Iterable[Edge]:
         """Facts that may be retracted or reactivated, and the versions that decide about it."""
         return (*self._facts.values(), *self._ended.values(), *self._versions.values())
+
+    def is_withdrawn(self, fact: Edge) -> bool:
+        """Return whether a fact was retracted by hand as the same episode had stated it; it isn't stored again."""
+        return any((fact.key, episode_id) in self._withdrawn for episode_id in fact.episode_ids)
 
     def retract(self, ledger: FactLedger, stated: Stated) -> None:
         """Retract the facts of only these episodes that are missing from `stated`. Call it before adding new facts."""

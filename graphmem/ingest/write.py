@@ -186,6 +186,7 @@ class Writer:
                 statements += self._resolved(scope, reading, resolver, mentions, written, now)
         again = [r.episode.id for r in readings if r.settles and r.episode.attempts]
         earlier = EarlierExtraction(self._backend, scope, self._ontology, again)
+        statements = [s for s in statements if isinstance(s, _End) or not earlier.is_withdrawn(s.edge)]
         facts = [fact for fact in statements if isinstance(fact, _Fact)]
         stated = {(fact.edge.key, fact.edge.valid_from) for fact in facts}
         known = {edge.id: edge for edge in (*self._known(scope, statements, resolver), *earlier.known)}

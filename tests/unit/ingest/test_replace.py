@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from graphmem.ingest.corrections import retract_fact
 from graphmem.ingest.queue import ExtractionQueue
 from graphmem.models import AsOf, EdgeQuery, EntityQuery, Episode, EpisodeQuery, Scope, utc_now
 from graphmem.ontology import DEFAULT_ONTOLOGY
@@ -90,6 +91,19 @@ def test_the_same_result_again_changes_nothing(backend: GraphBackend) -> None:
     for _ in range(2):
         extract(backend, told)
         assert rows() == first
+
+
+def test_a_fact_that_was_retracted_by_hand_stays_so(backend: GraphBackend) -> None:
+    say(backend, "a", FIRST)
+    told = {"a": stated(("Maya", "works_at", "Aalto"), ("Maya", "knows", "Jonas"))}
+    extract(backend, told)
+    [wrong] = [edge for edge in backend.find_edges([SCOPE], EdgeQuery()) if edge.relation == "works_at"]
+    retract_fact(backend, SCOPE, DEFAULT_ONTOLOGY, wrong.id, "a joke")
+    extract(backend, told)
+    assert facts(backend) == {"Maya knows Jonas"}
+    say(backend, "b", SECOND)
+    extract(backend, told | {"b": stated(("Maya", "works_at", "Aalto"))})
+    assert facts(backend) == {"Maya knows Jonas", "Maya works at Aalto"}
 
 
 def test_what_a_wrong_fact_had_ended_goes_on(backend: GraphBackend) -> None:
