@@ -219,6 +219,7 @@ def choose_extractor(
             timeout=settings.extraction_timeout,
             concurrency=settings.extraction_concurrency,
             turns_per_call=settings.extraction_turns,
+            instructions=settings.extraction_instructions or "",
             ontology=ontology,
         )
     if kind == "llm":

@@ -132,6 +132,9 @@ class Settings(BaseSettings):
     extraction_turns: Count = Field(
         4, description="maximum number of successive turns of a session that an LLM reads in one call, if they wait"
     )
+    extraction_instructions: str | None = Field(
+        None, description="what an LLM is told in addition when it extracts, such as what matters in a field of work"
+    )
     max_attempts: Count = Field(3, description="extraction attempts per episode, except at an unavailable model")
     retry_delay: Seconds = Field(5.0, description="seconds before the second attempt; doubles each time")
     retry_delay_limit: Seconds = Field(

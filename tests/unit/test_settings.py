@@ -42,6 +42,7 @@ SETTINGS: dict[str, object] = {
     "extraction_order": "scope",  # –
     "llm_prices": {},  # –
     "extraction_turns": 4,  # –
+    "extraction_instructions": None,  # –
     "max_attempts": 3,  # 3
     "retry_delay": 5.0,  # –
     "retry_delay_limit": 14_400.0,  # –

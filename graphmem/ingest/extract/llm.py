@@ -64,6 +64,8 @@ class LLMExtractor:
         Maximum UTF-8 bytes of each earlier turn in the prompt.
     ontology
         Entity types for the prompt, and allowed short names.
+    instructions
+        What the model is told in addition, after the built-in instructions.
 
     Raises
     ------
@@ -84,6 +86,7 @@ class LLMExtractor:
         turns_per_call: int = 4,
         context_bytes: int = 2048,
         ontology: Ontology = DEFAULT_ONTOLOGY,
+        instructions: str = "",
     ) -> None:
         needed = ("json_repair", "langchain_core", *(("langchain",) if isinstance(model, str) else ()))
         if any(find_spec(package) is None for package in needed):
@@ -109,7 +112,7 @@ class LLMExtractor:
         self._limits = Limits(max_entities, max_edges)
         self._context_bytes = context_bytes
         self._ontology = ontology
-        self._rules = rules(ontology, max_entities, max_edges)
+        self._rules = rules(ontology, max_entities, max_edges, instructions)
         self._calls: TimedCalls[list[Extraction]] = TimedCalls(concurrency, timeout)
 
     @property

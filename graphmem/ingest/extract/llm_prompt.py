@@ -177,18 +177,19 @@ def answer_schema(ontology: Ontology) -> dict[str, Any]:
     }
 
 
-def rules(ontology: Ontology, max_entities: int, max_edges: int) -> str:
+def rules(ontology: Ontology, max_entities: int, max_edges: int, instructions: str = "") -> str:
     """Return the system message, the same for all episodes, so that providers can cache it."""
     types = (
         f"{kind} ({words})" if (words := _TYPE_WORDS.get(kind)) else kind for kind in sorted(ontology.entity_types)
     )
-    return _RULES.format(
+    built_in = _RULES.format(
         max_entities=max_entities,
         max_edges=max_edges,
         entity_types=", ".join(types),
         single_valued=", ".join(sorted(ontology.single_valued)),
         multi_valued="created, uses, part_of, prefers, decided",
     )
+    return f"{built_in}\n\nIn addition:\n{instructions.strip()}" if instructions.strip() else built_in
 
 
 def speaker_name(episode: Episode) -> str | None:

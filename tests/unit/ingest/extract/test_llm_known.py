@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from graphmem import GraphMemory
 from graphmem.ingest.content_filter import is_small_talk
 from graphmem.ingest.pool import ExtractionPool
 from graphmem.ingest.queue import ExtractionQueue
@@ -101,6 +102,26 @@ def requests(backend: GraphBackend, *texts: str, **fields: Any) -> list[Extracti
     episodes = [episode(text, session_id="s", **fields) for text in texts]
     backend.add_episodes(SCOPE, episodes)
     return build_requests(backend, SCOPE, episodes, 4, DEFAULT_ONTOLOGY, now=utc_now())
+
+
+def test_instructions_of_the_settings_end_the_system_message() -> None:
+    class Listening(Scripted):
+        def _generate(self, messages: list[BaseMessage], *rest: Any, **options: Any) -> ChatResult:
+            system.append(str(messages[0].content))
+            return super()._generate(messages, *rest, **options)
+
+    system: list[str] = []
+    empty = json.dumps({"entities": [], "facts": [], "ended": []})
+
+    def reply(_: str) -> str:
+        return empty
+
+    model = Listening(reply=reply, seen=[])
+    options: dict[str, Any] = {"extractor": "llm", "llm": model, "embeddings": "none", "background": False}
+    with GraphMemory.open("memory://", extraction_instructions=" Note {every} dose.\n", **options) as memory:
+        memory.remember("I take 75 micrograms of levothyroxine.", speaker="Ann Lee")
+        memory.flush()
+    assert "In addition:\nNote {every} dose." in system[0]
 
 
 def test_what_is_known_of_the_speaker_is_shown_without_a_session(backend: GraphBackend) -> None:
