@@ -27,6 +27,7 @@ _CONTINUE = "to continue, run the same command again; stored items are not added
 LEFT_OUT = {
     "ambiguous name": "first names of several known people, where the session doesn't tell which of them",
     "edge_limit": "facts beyond the 15 of an episode, the least certain ones",
+    "end of a reply at the token limit": "what a language model would have said after its limit of tokens",
     "end of a text beyond 16,000 bytes": "ends of long texts, which the language model isn't shown",
     "ending of a relation with several values": "ends that don't say which of several facts is over",
     "ending of an unknown fact": 'statements that something is over ("I left Acme") where no stored fact says that it '

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -189,24 +190,27 @@ class LLMExtractor:
     def _read(self, requests: Sequence[ExtractionRequest]) -> list[Extraction]:
         # turns excluded from extraction are excluded from the context as well
         requests = [replace(r, context=tuple(filter(_may_be_read, r.context))) for r in requests]
-        dropped: tuple[tuple[str, int], ...] = ()
+        dropped: Counter[str] = Counter()
         try:
             reply = self._model.ask(self._rules, data_blocks(requests, self._context_bytes))
         except ReplyCutOff as cut_off:
             if len(requests) > 1:
                 raise  # each turn is read alone
-            reply, dropped = cut_off.reply, (("end of a reply at the token limit", 1),)
+            reply = cut_off.reply
+            dropped["end of a reply at the token limit"] += 1
         answer = find_json(reply) if isinstance(reply, str) else as_extraction(reply)
         if answer is None:
             raise ExtractionFailed("the reply of the model contains neither entities nor edges")
         found = select(answer, requests, self._ontology, self._limits)
         shown = zip(requests, shown_texts(requests), strict=True)
         cut = [is_cut(request, text) for request, text in shown]
-        unread = (("end of a text beyond 16,000 bytes", 1),)
-        return [
-            replace(extraction, dropped=(*extraction.dropped, *dropped, *(unread if is_shorter else ())))
-            for extraction, is_shorter in zip(found, cut, strict=True)
-        ]
+        found = [_with_cut(e) if is_shorter else e for e, is_shorter in zip(found, cut, strict=True)]
+        return [replace(e, dropped=(*e.dropped, *dropped.items())) for e in found]
+
+
+def _with_cut(extraction: Extraction) -> Extraction:
+    """Return an extraction that says that the end of the text wasn't read."""
+    return replace(extraction, dropped=(*extraction.dropped, ("end of a text beyond 16,000 bytes", 1)))
 
 
 def _may_be_read(turn: Episode) -> bool:
