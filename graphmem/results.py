@@ -9,6 +9,7 @@ from typing import Literal, overload
 from pydantic import Field
 
 from graphmem.models import AsOf, Certainty, EdgeType, Entity, FactKind, Model, Properties, UTCDateTime
+from graphmem.text.periods import first_and_last, in_words, known_beginning
 from graphmem.trust import Trust
 
 Strategy = Literal["bfs", "spreading", "ppr", "astar"]
@@ -122,10 +123,19 @@ class Fact(Model):
     parts: ScoreParts | None = None
 
     def __str__(self) -> str:
-        since = f"since {self.valid_from:%Y-%m-%d}"
-        until = f", until {self.valid_to:%Y-%m-%d}" if self.valid_to else ""
         sure = "" if self.certainty == "stated" else f", {self.certainty}"
-        return f"{self.fact} ({since}{until}{sure}) [confidence: {self.confidence:.2f}]{self.grounds}"
+        return f"{self.fact} ({self.when}{sure}) [confidence: {self.confidence:.2f}]{self.grounds}"
+
+    @property
+    def when(self) -> str:
+        """The time in which it held in words: "since 2019-03-01, until 2021-05-31", "until 2019", "never true"."""
+        return "never true" if self.valid_from == self.valid_to else in_words(*self.dates())
+
+    def dates(self, *, by_month: bool = False) -> tuple[str, str]:
+        """Return the first and the last day, month or year on which it held, "" if unknown (`first_and_last`)."""
+        assumed = self.valid_from_assumed
+        begin = known_beginning(self.valid_from, self.valid_to, self.told_at, assumed=assumed)
+        return first_and_last(begin, self.valid_to, by_month=by_month)
 
     @property
     def grounds(self) -> str:

@@ -198,8 +198,7 @@ class _Forest:
 
     def _fact(self, link: Link, end: int) -> str:
         arrow = f"{link.label} ->" if end == link.target else f"<- {link.label} -"
-        until = f" until {link.valid_to:%Y-%m-%d}" if link.valid_to else ""
-        return f"{arrow} {self._name(end)}  (since {link.valid_from:%Y-%m-%d}{until})"
+        return f"{arrow} {self._name(end)}  ({link.when})"
 
     def _name(self, node: int) -> str:
         return f"{line(self._nodes[node].name)}{self._marks.get(node, '')}"
@@ -273,6 +272,7 @@ def _data(picture: Picture) -> dict[str, Any]:
                 "confidence": round(link.confidence, 2),
                 "from": _time(link.valid_from),
                 "to": None if link.valid_to is None else _time(link.valid_to),
+                "when": link.when,
                 "sources": link.sources,
             }
             for link in picture.links

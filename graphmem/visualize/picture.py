@@ -28,6 +28,7 @@ from graphmem.models import (
 from graphmem.protocols import GraphBackend, expired_entities, has_expired, without_expired
 from graphmem.text import counted
 from graphmem.text.normalize import relation_words
+from graphmem.text.periods import first_and_last, in_words, known_beginning
 
 # Tol's "bright" and "muted" schemes (https://sronpersonalpages.nl/~pault/), safe for color blindness and readable with
 # dark text, ordered so that consecutive colors differ most.
@@ -151,11 +152,17 @@ class Link:
     valid_to: datetime | None = None
     sources: tuple[int, ...] = ()
     qualifier: str = ""
+    is_begin_known: bool = True
 
     @property
     def label(self) -> str:
         """The relation in readable form, with the qualifier."""
         return words(self.relation) + (f" ({self.qualifier})" if self.qualifier else "")
+
+    @property
+    def when(self) -> str:
+        """The time in which it held, in words."""
+        return in_words(*first_and_last(self.valid_from if self.is_begin_known else None, self.valid_to))
 
 
 @dataclass(frozen=True, slots=True)
@@ -424,6 +431,8 @@ class _Reader:
                 valid_to=e.valid_to,
                 sources=tuple(at[i] for i in ids[e.id] if i in at),
                 qualifier="inferred" if e.is_inferred else "" if e.certainty == "stated" else e.certainty,
+                is_begin_known=known_beginning(e.valid_from, e.valid_to, e.told_at, assumed=e.valid_from_assumed)
+                is not None,
             )
             for e in edges
         )

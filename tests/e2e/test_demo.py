@@ -56,7 +56,7 @@ def test_the_demo_answers_with_sources_shows_a_history_and_leaves_nothing_behind
     assert ran.stderr == ""
     assert "Mara started at Orchard Energy on 16 February 2026." in ran.stdout
     assert "Mara, 2026-02-20: “So... I've got a job!" in ran.stdout
-    assert "2025-07-01  until 2026-02-16  Brightwater Labs" in ran.stdout
+    assert "2025-07-01  until 2026-02-15  Brightwater Labs" in ran.stdout
     assert "## Known facts" in ran.stdout
     assert "graphmem ingest chat.jsonl" in ran.stdout
     assert max(map(len, ran.stdout.splitlines())) <= 80
@@ -101,7 +101,7 @@ def test_the_demo_runs_in_a_database_and_leaves_its_facts_there(tmp_path: Path, 
 
     assert ran.returncode == 0, ran.stderr
     assert "Mara started at Orchard Energy on 16 February 2026." in ran.stdout
-    assert "2025-07-01  until 2026-02-16  Brightwater Labs" in ran.stdout
+    assert "2025-07-01  until 2026-02-15  Brightwater Labs" in ran.stdout
     assert PASSWORD not in ran.stdout + ran.stderr
     assert "Orchard Energy" in facts.stdout
     assert list(tmp_path.iterdir()) == []

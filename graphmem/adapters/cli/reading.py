@@ -262,7 +262,7 @@ def _show_versions(
 
 
 def _print_recalled(session: Session, found: Sequence[Fact]) -> None:
-    from graphmem.adapters.cli.output import Column, day
+    from graphmem.adapters.cli.output import Column
 
     columns = [
         Column("#", align="right"),
@@ -277,8 +277,7 @@ def _print_recalled(session: Session, found: Sequence[Fact]) -> None:
     for i, f in enumerate(found, 1):
         # a sentence that states several facts is printed once
         shown = f if first.setdefault(f.fact, f.id) == f.id else f.changed(fact=_plain(f))
-        dates = day(f.valid_from), day(f.valid_to)
-        rows.append([str(i), _sentence(shown), *dates, f"{f.score or 0:.2f}", " > ".join(f.path)])
+        rows.append([str(i), _sentence(shown), *f.dates(), f"{f.score or 0:.2f}", " > ".join(f.path)])
     session.out.table(columns, rows)
 
 
@@ -297,7 +296,7 @@ def _print_versions(session: Session, found: Sequence[Fact], *, learned: bool = 
     from graphmem.adapters.cli.output import Column, day
 
     columns = [Column("fact", 5), Column("relation", 2), Column("from"), Column("until")]
-    rows = [[_sentence(f), f.relation.replace("_", " "), day(f.valid_from), day(f.valid_to)] for f in found]
+    rows = [[_sentence(f), f.relation.replace("_", " "), *f.dates()] for f in found]
     if learned:
         columns.append(Column("learned"))
         rows = [[*row, day(f.recorded_at)] for row, f in zip(rows, found, strict=True)]

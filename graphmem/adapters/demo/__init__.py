@@ -181,8 +181,9 @@ class _Tour:
             self._say(f"No facts were extracted about where {HISTORY_OF} works.")
             return
         for fact in reversed(versions):
-            until = f"until {day(fact.valid_to)}" if fact.valid_to else "until now"
-            self._say(f"{day(fact.valid_from)}  {until:<16}  {fact.target}", style="bold")
+            first, last = fact.dates()
+            until = f"until {last or 'now'}"
+            self._say(f"{first:<10}  {until:<16}  {fact.target}", style="bold")
             for episode in self._memory.episodes(fact.episode_ids[:1]):
                 self._quote(episode, "    ")
         self._out.line()
@@ -233,9 +234,7 @@ class _Tour:
         enough = _FACTS_ASKED if any(fits) and not any(fits[:_FACTS_SHOWN]) else _FACTS_SHOWN
         quoted: set[str] = set()
         for number, fact in enumerate(found[:enough], 1):
-            until = f", until {day(fact.valid_to)}" if fact.valid_to else ""
-            line = f"{number}. {fact.fact} (since {day(fact.valid_from)}{until})"
-            self._say(line, indent="   ", hanging="      ")
+            self._say(f"{number}. {fact.fact} ({fact.when})", indent="   ", hanging="      ")
             for episode in self._memory.episodes(fact.episode_ids[:1]):
                 if episode.id not in quoted:
                     self._quote(episode, "      ")

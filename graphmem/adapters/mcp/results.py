@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, TypeVar
 
 from mcp.types import CallToolResult, TextContent
-from pydantic import BaseModel, WithJsonSchema
+from pydantic import BaseModel, Field, WithJsonSchema
 from pydantic.json_schema import SkipJsonSchema
 
 from graphmem.models import Episode
@@ -53,19 +53,18 @@ class FactItem(BaseModel):
     certainty: str | None = None
     trust: str | None = None
     retracted: SkipJsonSchema[bool | None] = None
+    when: SkipJsonSchema[str] = Field(default="", exclude=True)
     ended_by: str | None = None
     inferred: Annotated[Inference | None, WithJsonSchema({"type": "object"})] = None
     sources: Annotated[list[Source], WithJsonSchema({"type": "array"})] = []
 
     def __str__(self) -> str:
-        until = f" until {self.valid_to}" if self.valid_to else ""
-        when = "never true" if self.retracted else f"since {self.valid_from}{until}"
         marks = (self.certainty, self.trust and f"{self.trust} source", self.ended_by)
         more = "".join(f", {mark}" for mark in marks if mark)
         if self.inferred:
             more += f", inferred by {self.inferred.rule} from: {'; '.join(self.inferred.premises)}"
         sources = "; ".join(f"{s.speaker or 'told'} {s.at}, episode {s.episode_id}" for s in self.sources)
-        return f"- {self.fact} ({when}{more}) [fact {self.id}{'; ' + sources if sources else ''}]"
+        return f"- {self.fact} ({self.when}{more}) [fact {self.id}{'; ' + sources if sources else ''}]"
 
 
 class EpisodeItem(BaseModel):
@@ -333,6 +332,7 @@ def fact_item(fact: Fact, episodes: Mapping[str, Episode]) -> FactItem:
         certainty=None if fact.certainty == "stated" else fact.certainty,
         trust=_unless_trusted(fact.trust),
         retracted=True if fact.valid_from == fact.valid_to else None,
+        when=fact.when,
         ended_by=clean(fact.end_reason) if fact.end_reason else None,
         inferred=None
         if fact.inferred_by is None

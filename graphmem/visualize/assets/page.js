@@ -207,7 +207,6 @@
   // Details panel
 
   function article(link) {
-    const until = link.to === null ? "" : ` until ${day(link.to)}`;
     const quotes = link.sources.map((number) => {
       const source = data.sources[number];
       const who = source.who ? [isolated(source.who), ", "] : [];
@@ -216,7 +215,7 @@
     });
     return make("article", { className: isOver(link) ? "ended" : "" },
       make("p", {}, isolated(link.fact || `${data.nodes[link.source].name} ${link.relation} ${data.nodes[link.target].name}`)),
-      make("p", { className: "meta" }, isolated(link.relation), `, ${EDGE_STYLES[link.type].words}; since ${day(link.from)}${until}; confidence ${link.confidence}`),
+      make("p", { className: "meta" }, isolated(link.relation), `, ${EDGE_STYLES[link.type].words}; ${link.when}; confidence ${link.confidence}`),
       ...quotes);
   }
   function panel(...children) {

@@ -42,7 +42,7 @@ def test_what_is_over_is_recalled_below_what_holds(memory: GraphMemory) -> None:
     assert (targets[0], sorted(targets)) == ("emacs", ["Oslo", "emacs", "vim"])
     vim = found[targets.index("vim")]
     assert (vim.valid_to, vim.parts and vim.parts.past, vim.hop, vim.path) == (THEN, PAST, 0, ("Maya",))
-    assert "until 2026-03-01" in str(vim)
+    assert "until 2026-02-28" in str(vim)
 
 
 def test_what_was_replaced_or_retracted_is_not_recalled(memory: GraphMemory) -> None:

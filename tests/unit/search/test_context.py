@@ -51,7 +51,7 @@ def test_a_fact_is_one_line_with_its_time_and_confidence() -> None:
 
 def test_a_fact_that_ended_says_when() -> None:
     line = render_fact(fact("Maya works at Initech.", datetime(2026, 8, 1, tzinfo=UTC)))
-    assert line == "- Maya works at Initech (2026-01 to 2026-08) [confidence: 0.95]"
+    assert line == "- Maya works at Initech (2026-01 to 2026-07) [confidence: 0.95]"
 
 
 @pytest.mark.parametrize(
@@ -61,6 +61,14 @@ def test_a_fact_that_ended_says_when() -> None:
         ({"certainty": "hearsay"}, "since 2026-01, reported"),
         ({"certainty": "possible"}, "since 2026-01, possibly"),
         ({"kind": "event", "valid_to": datetime(2026, 1, 6, tzinfo=UTC)}, "2026-01-05"),
+        (
+            {
+                "kind": "event",
+                "valid_from": datetime(2023, 1, 1, tzinfo=UTC),
+                "valid_to": datetime(2024, 1, 1, tzinfo=UTC),
+            },
+            "2023",
+        ),
         ({"kind": "event", "valid_from_assumed": True}, "told 2026-01-05"),
         (
             {

@@ -95,7 +95,7 @@ def test_tree_tells_every_fact_once_below_the_seed(team: Picture) -> None:
         "Maya Chen [A]\n"
         "|-- works at -> Globex [A]  (since 2024-01-01)\n"
         "|   `-- located in -> Oslo [B]  (since 2024-01-01)\n"
-        "`-- <- manages - Ravi Menon  (since 2024-01-01 until 2024-06-01)\n"
+        "`-- <- manages - Ravi Menon  (since 2024-01, until 2024-05)\n"
         "\n"
         "[A] Globex people\n"
         "[B] Norway\n"

@@ -1,0 +1,47 @@
+"""Periods in words: the first and the last day, month or year on which something held."""
+
+from __future__ import annotations
+
+from datetime import datetime, time, timedelta
+
+_STEP = timedelta(microseconds=1)  # an end is exclusive: the last moment of a period is before it
+_DAY, _MONTH, _YEAR = 10, 7, 4  # characters of a date in ISO form
+
+
+def known_beginning(
+    begin: datetime, end: datetime | None, told_at: datetime | None, *, assumed: bool
+) -> datetime | None:
+    """Return the beginning of a fact, None if it was only assumed to be the last day of what was told as over."""
+    is_assumed = assumed and end is not None and end <= (told_at or end) and end - begin <= timedelta(days=1)
+    return None if is_assumed and begin != end else begin
+
+
+def first_and_last(begin: datetime | None, end: datetime | None, *, by_month: bool = False) -> tuple[str, str]:
+    """Return the first and the last day of a period in ISO form, the months or years if it covers whole ones.
+
+    Parameters
+    ----------
+    begin
+        Its beginning, "" in the result if None.
+    end
+        The moment after it, as `valid_to` is, "" in the result if None.
+    by_month
+        Whether days are left out: "2025-03".
+    """
+    length = _MONTH if by_month else _DAY
+    ends = [moment for moment in (begin, end) if moment is not None]
+    if end is not None and all(moment.day == 1 and moment.time() == time.min for moment in ends):
+        length = _YEAR if all(moment.month == 1 for moment in ends) else _MONTH
+    last = None if end is None else end if end == begin else end - _STEP
+    return _date(begin, length), _date(last, length)
+
+
+def in_words(first: str, last: str) -> str:
+    """Return a period in words: "since 2019, until 2021", "until 2021-03", "in 2020", "on 2020-05-01"."""
+    if first and first == last:
+        return f"{'on' if len(first) == _DAY else 'in'} {first}"
+    return ", ".join(f"{word} {date}" for word, date in (("since", first), ("until", last)) if date)
+
+
+def _date(moment: datetime | None, length: int) -> str:
+    return "" if moment is None else moment.date().isoformat()[:length]
