@@ -258,7 +258,8 @@ _INSTANT = timedelta(microseconds=1)
 
 Tense = Literal["past", "perfect", "present", "unknown"]
 
-_SENTENCE = re.compile(r"[^.?!]+(?:[.?!](?!\s|$)[^.?!]*)*[.?!]*\s*")
+_ABBREVIATED = r"(?i:(?<=\be\.g)|(?<=\bi\.e)|(?<=\b(?:jan|feb|mar|apr|jun|jul|aug|sep|oct|nov|dec))|(?<=\bsept))\."
+_SENTENCE = re.compile(rf"[^.?!]+(?:(?:[.?!](?!\s|$)|{_ABBREVIATED}(?=\s+[^A-Z\s]))[^.?!]*)*[.?!]*\s*")
 _ASKER = re.compile(r"[\w .'’-]{1,60}: ")
 _AUXILIARY = re.compile(
     r"\b(?:(?P<past>did|was|were|had)|(?P<perfect>has|have)"

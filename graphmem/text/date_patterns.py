@@ -81,7 +81,7 @@ PATTERN = re.compile(
   | (?=[abdefilmostu][aefinoruy])(?P<month>
       (?:(?:in|since|until|till|by|during|from|before|after|of|between(?=\s+{_MONTH}\s+and\s+{_MONTH}
       (?:\s+{_DAY}(?:st|nd|rd|th|)|),?\s+(?:of\s+|){_ANY_YEAR}))\s+|{PART}[\s-]\s*)
-      (?P<month_m>{_MONTH})(?!,?\s+(?:of\s+|)['’]?\d))
+      (?P<month_m>{_MONTH})(?!\.?,?\s+(?:of\s+|)['’]?\d))
   | (?=[fmostw])(?P<nth>(?:on\s+|)(?P<nth_w>{WEEKDAY}),?\s+(?:the\s+|)(?P<nth_d>{_DAY})(?:st|nd|rd|th)
       (?!\s+(?:of\b|{_MONTH})))
   | (?=[abfostu])(?P<only>(?:on|since|until|till|by|from|before|after)\s+the\s+(?P<only_d>{_DAY})(?:st|nd|rd|th)

@@ -81,6 +81,9 @@ def test_the_time_of_a_question(question: str, window: tuple[str, str] | None) -
         "Tom: Where did I work in 2020?",
         "Where did Anna, whom Maya met in 2019, work in 2020?",
         "Did Maya still work at Initech in 2020?",
+        "Where did Maya live in Sept. 2020?",
+        "Where did Maya live on Oct. 5, 2020?",
+        "Where did Maya live in 2020, e.g. in spring?",
     ],
 )
 def test_a_question_in_the_past_tense_is_about_its_date_alone(question: str) -> None:

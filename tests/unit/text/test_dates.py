@@ -47,6 +47,7 @@ def only(text: str, reference: datetime = MONDAY, *, future: bool = False) -> Da
         ("last month", "2023-04-01", "month"),
         ("next month", "2023-06-01", "month"),
         ("last year", "2022-01-01", "year"),
+        ("we met in Sept. 2020", "2020-09-01", "month"),
         ("last summer", "2022-06-01", "season"),
         ("this summer", "2023-06-01", "season"),
         ("3 days ago", "2023-05-05", "day"),
