@@ -16,7 +16,7 @@ from graphmem.models.base import START_OF_TIME
 from graphmem.recall.options import RecallOptions
 from graphmem.recall.subgraph import PAST
 from graphmem.results import Fact, RecallResult, Strategy
-from graphmem.text.dates import DateSpan, dates_and_periods, find_dates
+from graphmem.text.dates import DateSpan, dates_and_periods, find_dates, with_ranges
 from graphmem.text.normalize import MAX_QUERY, STOP_WORDS, split_words
 
 Kind = Literal["episodic", "global", "graph", "keyword", "semantic", "hybrid"]
@@ -200,7 +200,7 @@ def narrowed(query: str) -> str | None:
 
 
 def _episodic(query: str, now: datetime) -> Route | None:
-    dates = dates_and_periods(query, now)
+    dates = dates_and_periods(with_ranges(query), now)
     markers = (_PAST.search(query), _FUTURE.search(query))
     reasons = tuple(date.text for date in dates) + tuple(m[0].lower() for m in markers if m)
     return Route("episodic", 0.9 if dates else 0.8, reasons) if reasons else None
@@ -279,7 +279,6 @@ _YEAR = re.compile(r"(?<![\w$€£.,/-])(?:19|20)\d\d(?![\w%/-]|[.,]\d)")
 _NUMBERED = re.compile(  # before a year that find_dates would have read
     r"\b(?:in|since|until|till|by|during|from|to|before|after|around|of|circa)\s$", re.I
 )
-_BETWEEN = re.compile(r"\bbetween ((?:19|20)\d\d) and (?=(?:19|20)\d\d\b)", re.I)
 _BEFORE = re.compile(r"\b(?:before|prior to)\b(?P<what>[^?.!;]*)", re.I)
 _FORMERLY = re.compile(
     r"\bused to\b|\bdid(?:n['’]?t)?\b.*\buse to\b|\b(?:former|previous)(?:ly)?\b|\bin the past\b|\bno longer\b", re.I
@@ -316,6 +315,7 @@ class Period:
 
 def without_dates(query: str, now: datetime) -> str:
     """Return a question without its dates, so that their words don't count once they select the facts."""
+    query = with_ranges(query)
     for date in sorted(dates_and_periods(query, now), key=lambda date: -date.start):
         query = f"{query[: date.start]} {query[date.end :]}"
     return query
@@ -328,7 +328,7 @@ def period_of(query: str, now: datetime) -> Period | None:
     another sentence or a relative clause ("Anna, whom I met in 2020"), beside "now" or in the present tense may date
     something else, so that what holds now is asked for as well.
     """
-    read = _BETWEEN.sub(r"from \1 to ", query[:MAX_QUERY])
+    read = with_ranges(query[:MAX_QUERY])
     if (asker := _ASKER.match(read)) is not None:
         read = " " * asker.end() + read[asker.end() :]
     begin, end = _asking(read)

@@ -14,7 +14,7 @@ from typing import Literal
 from graphmem.recall.routing import TimeRange, covered, is_open
 from graphmem.search.names import Names, names_in
 from graphmem.text.date_patterns import PART
-from graphmem.text.dates import DateSpan, dates_and_periods
+from graphmem.text.dates import DateSpan, dates_and_periods, with_ranges
 from graphmem.text.names import plain
 from graphmem.text.normalize import STOP_WORDS, WORD
 
@@ -205,6 +205,7 @@ def _as_the_user(text: str) -> str:
 
 
 def _period(text: str, now: datetime) -> TimeRange | None:
+    text = with_ranges(text)
     dates = [date for date in dates_and_periods(text, now) if is_open(text, date) or not _is_month_alone(date)]
     return covered(text, dates, now) if dates else None
 

@@ -140,4 +140,10 @@ JOINED = re.compile(  # between "March 3" and "June 5, 2019"
     rf"(?:{_FULL_WEEKDAY},?\s{{1,4}})?)|(?:and|or|&)\s{{1,4}})(?:the\s{{1,4}})?(?:{PART}\s{{1,4}})?",
     re.IGNORECASE,
 )
+YEARS = re.compile(  # "between 2019 and 2020", "during 2019-2020"
+    r"\bbetween (?P<first>(?:19|20)\d\d) and (?P<last>(?:19|20)\d\d)\b"
+    r"|\b(?:between|during|for|from|in|of|over|throughout)\s+(?P<begin>(?:19|20)\d\d)\s?[-–—/]\s?"
+    r"(?P<end>(?:19|20)\d\d)(?![\w%/-]|[.,]\d)",
+    re.IGNORECASE,
+)
 LOOKED_AT = 60  # characters before a date

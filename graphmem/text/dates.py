@@ -41,6 +41,7 @@ from graphmem.text.date_patterns import (
     WEEKDAY,
     WEEKDAYS,
     WITH_MONTH,
+    YEARS,
 )
 from graphmem.text.years import is_number, may_end
 
@@ -144,6 +145,11 @@ def periods_to(text: str, reference: datetime) -> list[DateSpan]:
 def dates_and_periods(text: str, reference: datetime) -> list[DateSpan]:
     """Return the dates in an English text, then the periods that last until the reference."""
     return [*find_dates(text, reference), *periods_to(text, reference)]
+
+
+def with_ranges(text: str) -> str:
+    """Return a text with its ranges of years in the form that `find_dates` reads: "from 2019 to 2020"."""
+    return YEARS.sub(lambda m: f"from {m['first'] or m['begin']} to {m['last'] or m['end']}", text)
 
 
 def _read(match: re.Match[str], reference: datetime, future: bool) -> tuple[int, Interval] | None:
