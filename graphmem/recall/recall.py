@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -155,9 +155,9 @@ class _Run:
         any_trust = options.min_trust == LEVELS[0]
         most = options.limit if any_trust else _TRUST_POOL * options.limit
         while True:
-            facts = self.best_facts(scored, stated, most)
+            facts = self.best_facts(scored, stated, most, versions=not any_trust)
             sources = sources_of(self.backend, self.scopes, facts)
-            trusted = with_trust(facts, sources, options.min_trust)
+            trusted = _one_of_each(with_trust(facts, sources, options.min_trust))
             if any_trust or len(trusted) >= options.limit or len(facts) < most:
                 return scored, trusted, sources
             most *= _TRUST_POOL
@@ -266,11 +266,15 @@ class _Run:
         return ExpandLimits(max_frontier=self.options.max_frontier)
 
     @in_span("graphmem.recall.select")
-    def best_facts(self, scored: _Scored | None, stated: StatedFacts, most: int) -> list[Fact]:
-        """Return the best facts of a walk and of the best episodes, each edge key once, ties by latest valid_from."""
+    def best_facts(self, scored: _Scored | None, stated: StatedFacts, most: int, *, versions: bool) -> list[Fact]:
+        """Return the best facts of a walk and of the best episodes, ties by latest valid_from.
+
+        Each edge key is there once, or several times with `versions`, if a version may be left out for its trust.
+        """
         if not most:
             return []
-        walked: dict[str, int] = {} if scored is None else {scored.graph.edge_ids[i]: i for i in _best(scored, most)}
+        positions = [] if scored is None else _best(scored, most, versions=versions)
+        walked: dict[str, int] = {} if scored is None else {scored.graph.edge_ids[i]: i for i in positions}
         missing = [i for i in walked if i not in stated.edges]
         edges = {**(self.backend.get_edges(self.scopes, missing) if missing else {}), **stated.edges}
         if scored is not None:
@@ -281,10 +285,13 @@ class _Run:
             near = 0.0 if scored is None or edge.id not in walked else float(scored.total[walked[edge.id]])
             return near + stated.evidence.get(edge.id, 0.0)
 
-        best: dict[EdgeKey, Edge] = {}
-        for edge in sorted(edges.values(), key=lambda edge: (-total(edge), -edge.valid_from.timestamp(), edge.id)):
-            best.setdefault(edge.key, edge)
-        ranked, facts = list(best.values()), list[Fact]()
+        ranked = sorted(edges.values(), key=lambda edge: (-total(edge), -edge.valid_from.timestamp(), edge.id))
+        if not versions:
+            best: dict[EdgeKey, Edge] = {}
+            for edge in ranked:
+                best.setdefault(edge.key, edge)
+            ranked = list(best.values())
+        facts: list[Fact] = []
         for start in range(0, len(ranked), most):  # a second part is read if facts of the first are hidden
             part = ranked[start : start + most]
             names = self._names([edge for edge in part if edge.id not in walked])
@@ -354,14 +361,24 @@ def _score(
     return _Scored(graph, walk, parts, total)
 
 
-def _best(scored: _Scored, limit: int) -> list[int]:
-    """Return the positions of the best facts, each edge key once; ties are ordered by latest valid_from."""
+def _one_of_each(facts: Iterable[Fact]) -> tuple[Fact, ...]:
+    """Return the first fact of each edge key."""
+    best: dict[EdgeKey, Fact] = {}
+    for fact in facts:
+        best.setdefault((fact.source_id, fact.target_id, fact.relation, fact.edge_type), fact)
+    return tuple(best.values())
+
+
+def _best(scored: _Scored, limit: int, *, versions: bool) -> list[int]:
+    """Return the positions of the best facts, each edge key once unless `versions`; ties by latest valid_from."""
     graph = scored.graph
     found = np.flatnonzero(scored.walk.near >= 0)
     ids = np.array(graph.edge_ids)[found]
     order: Positions = found[
         np.lexsort((ids, -graph.valid_from[found], -scored.total[found]))
     ]  # the last key is the primary one
+    if versions:
+        return [int(position) for position in order[:limit]]
     best: dict[EdgeKey, int] = {}
     for position in order:
         i = int(position)

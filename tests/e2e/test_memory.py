@@ -8,6 +8,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -218,6 +219,26 @@ def test_one_trusted_source_of_many_and_one_trusted_fact_of_many_are_found(open_
     memory.flush()
     found = memory.recall("Where does Maya visit a place?", min_trust="trusted", limit=2, episodes=0)
     assert [fact.target for fact in found] == ["Ann"]
+
+
+class Visits(Scripted):
+    """Reads the lines as events of the day on which they were told."""
+
+    def extract(self, requests: Sequence[ExtractionRequest]) -> list[Extraction | Exception]:
+        return [self._on(r.episode.text, r.episode.occurred_at) for r in requests]
+
+    def _on(self, text: str, day: datetime) -> Extraction:
+        return Extraction(edges=tuple(replace(e, kind="event", valid_from=day) for e in self._one(text).edges))
+
+
+def test_a_version_of_less_trust_does_not_hide_the_trusted_one(open_memory: Open) -> None:
+    memory = open_memory(extractor=Visits())
+    memory.remember("Maya | visited | Paris", occurred_at="2023-05-01")
+    memory.remember("Maya | visited | Paris", title="Report", occurred_at="2024-02-01")
+    memory.flush()
+    question = "Which cities has Maya visited?"
+    assert [fact.valid_from.year for fact in memory.recall(question, episodes=0)] == [2024]
+    assert [fact.valid_from.year for fact in memory.recall(question, min_trust="trusted", episodes=0)] == [2023]
 
 
 def test_a_context_tells_why_each_line_is_there(open_memory: Open) -> None:
