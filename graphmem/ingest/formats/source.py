@@ -346,6 +346,8 @@ _BINARY = {
     b"\xff\xfe": "UTF-16; save it as UTF-8",
     b"\xfe\xff": "UTF-16; save it as UTF-8",
 }
+_CONTROLS = bytes({*range(32), 0x7F} - set(b"\t\n\v\f\r\x1b"))
+_MAX_CONTROLS = 0.03  # share of bytes; compressed data has 0.1, text in any encoding of bytes nearly none
 _SPACE = "[ \u00a0\u202f]"
 WHATSAPP_LINE = re.compile(
     rf"[\u200e\u200f\ufeff]{{0,3}}\[?(\d{{1,4}})([./-])(\d{{1,2}})\2(\d{{1,4}}),?{_SPACE}(\d{{1,2}})[:.](\d{{2}})"
@@ -366,12 +368,14 @@ def require_text(name: str, head: bytes) -> None:
     Raises
     ------
     InvalidInput
-        If the first bytes are those of a binary file; the message names its kind, if known.
+        If the first bytes are those of a binary file, or many are control characters; the message names its kind, if
+        known.
     """
     for begin, what in _BINARY.items():
         if head.startswith(begin):
             raise InvalidInput(f"{name}: is {what}")
-    if b"\0" in head.partition(b"\n")[0]:
+    controls = len(head) - len(head.translate(None, _CONTROLS))
+    if b"\0" in head.partition(b"\n")[0] or controls > _MAX_CONTROLS * len(head):
         raise InvalidInput(f"{name}: is not a text file")
 
 

@@ -496,13 +496,28 @@ def test_the_first_line_that_tells_the_format_counts(tmp_path: Path, name: str, 
         assert source.format == expected
 
 
-@pytest.mark.parametrize(("content", "reason"), [(b"\xff\xfea\x00", "UTF-16"), (b"\x7fELF\0\0", "not a text file")])
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"\xff\xfea\x00", "UTF-16"),
+        (b"\x7fELF\0\0", "not a text file"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(range(1, 256)) * 20, "not a text file"),
+    ],
+)
 def test_files_that_are_no_text_are_an_error(tmp_path: Path, content: bytes, reason: str) -> None:
     path = tmp_path / "x.txt"
     path.write_bytes(content)
 
     with pytest.raises(InvalidInput, match=reason), open_source(path):
         pass
+
+
+def test_a_text_in_another_encoding_is_no_binary_file(tmp_path: Path) -> None:
+    path = tmp_path / "x.eml"
+    path.write_bytes("Subject: Привет\n\nЯ живу в Осло.\n".encode("koi8-r"))
+
+    with open_source(path) as source:
+        assert source.format == "eml"
 
 
 def test_standard_input_is_read_from_the_stream_that_is_given() -> None:
