@@ -47,7 +47,7 @@ class MemoryBackend(
     @property
     def identity(self) -> Hashable:
         """The rows."""
-        return self._store
+        return self._rows
 
     @property
     def has_one_writer(self) -> bool:
@@ -121,4 +121,5 @@ class MemoryBackend(
         return [("place", True, self._place), ("durable", True, "no: it lives as long as the process")]
 
     def close(self) -> None:
-        """Do nothing: there is no file and no connection; the rows are freed with the last reference."""
+        """Refuse further calls; the rows are freed with the last reference."""
+        self._closed = True

@@ -12,7 +12,7 @@ from heapq import merge
 from threading import RLock
 from typing import Any, Generic, Protocol, TypeVar
 
-from graphmem.errors import InvalidInput, StoreMoved
+from graphmem.errors import BackendUnavailable, InvalidInput, StoreMoved
 from graphmem.models import (
     Alias,
     AsOf,
@@ -348,8 +348,22 @@ class MemoryRole:
     """
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        self._rows = store
         self._adopted = ""
+        self._closed = False
+
+    @property
+    def _store(self) -> Store:
+        """The rows.
+
+        Raises
+        ------
+        BackendUnavailable
+            If this object was closed.
+        """
+        if self._closed:
+            raise BackendUnavailable("memory: this backend was closed; open it again")
+        return self._rows
 
     @contextmanager
     def _writing(self) -> Generator[None, None, None]:

@@ -265,7 +265,7 @@ class Maintenance(Protocol):
 
     @abstractmethod
     def close(self) -> None:
-        """Release files and connections; further calls have no effect."""
+        """Release files and connections; closing again has no effect, other calls raise `BackendUnavailable`."""
         ...
 
 

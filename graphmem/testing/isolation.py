@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from graphmem.errors import Conflict, InvalidInput
+from graphmem.errors import BackendUnavailable, Conflict, InvalidInput
 from graphmem.models import (
     Alias,
     Attachment,
@@ -470,6 +470,13 @@ class OddInputTests(StoreTests):
         put_entities(own_store, entity(1))
         own_store.close()
         own_store.close()
+
+    def test_a_closed_store_refuses_reads_and_writes(self, own_store: GraphBackend) -> None:
+        own_store.close()
+        with pytest.raises(BackendUnavailable):
+            own_store.stats(home())
+        with pytest.raises(BackendUnavailable):
+            put_entities(own_store, entity(1))
 
     def test_what_was_written_is_there_after_closing_and_opening(self, own_store: GraphBackend) -> None:
         put_graph(own_store, edge(1, 1, 2))
