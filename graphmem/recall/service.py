@@ -95,6 +95,8 @@ class RecallService:
             What a search for the question has found; None searches here.
         """
         query = self._redact(query)
+        if not query.strip():
+            options = options.changed(limit=0)  # also where the asker is known, whose facts would be found
         shown = question_attributes(query, scopes, show_text=self._show_text)
         with span("graphmem.recall", shown, duration="graph_recall_duration_ms") as one:
             found = self._recall(scopes, query, options, trace=trace, evidence=evidence)

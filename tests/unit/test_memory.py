@@ -165,3 +165,12 @@ def test_a_failed_opening_closes_what_was_opened(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(RuntimeError, match="no thread"):
         GraphMemory.open("memory://", extractor="none", embeddings="none")
     assert len(closed) == 1
+
+
+@pytest.mark.parametrize("question", ["", "  \n"])
+def test_an_empty_question_finds_nothing_about_the_only_speaker(question: str) -> None:
+    with GraphMemory.open("memory://", extractor="none", embeddings="none", background=False) as memory:
+        memory.remember("I live in Oslo", role="user")
+        memory.add_facts([("User", "lives in", "Oslo")])
+        assert not memory.recall(question)
+        assert not memory.context(question)
