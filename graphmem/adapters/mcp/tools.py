@@ -308,7 +308,9 @@ class CoreTools(ToolSet):
         Not for exact words: use memory_search.
         """
         caller = self.caller()
-        found = await caller.memory.arecall(query, limit=offset + limit + 1, **caller.question(as_of, filters))
+        found = await caller.memory.arecall(
+            query, limit=min(10_000, offset + limit + 1), **caller.question(as_of, filters)
+        )
         return await facts_page(caller, list(found), offset, limit, budget_tokens)
 
     @tool("History of an entity")

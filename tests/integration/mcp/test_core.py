@@ -412,3 +412,11 @@ def test_stdio_serves_a_store_that_it_creates(tmp_path: Path, era: str) -> None:
     asyncio.run(work())
     with GraphMemory.open(f"sqlite:///{tmp_path}/memory.db", scope="maya", extractor="none") as memory:
         assert memory.stats().episodes == 2
+
+
+def test_an_offset_past_the_last_fact_gives_an_empty_page() -> None:
+    with GraphMemory.open("memory://", extractor="none", embeddings="none", background=False) as memory:
+        memory.add_facts([("Maya", "works at", "Globex")])
+        server = MemoryServer(memory, profile="full")
+        found: Any = asyncio.run(server.call_tool("memory_recall", {"query": "Maya", "offset": 10_000, "limit": 100}))
+        assert found.structured_content["facts"] == []
