@@ -107,12 +107,11 @@ class RecallOptions(Model):
             If a value is invalid.
         """
         chosen = settings.recall_strategy if strategy is None else strategy
-        spreads = chosen in ("spreading", "auto")
         return cls(
             limit=settings.recall_limit if limit is None else limit,
             strategy=chosen,
             max_hops=settings.max_hops if max_hops is None else max_hops,
-            spreading=SpreadingOptions.of(settings, max_hops if spreads else None),
+            spreading=SpreadingOptions.of(settings, max_hops if chosen == "spreading" else None),
             max_seeds=settings.max_seeds,
             seed_community_cap=settings.seed_community_cap,
             max_frontier=settings.max_frontier,

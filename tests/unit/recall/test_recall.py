@@ -376,3 +376,9 @@ def test_auto_takes_all_types_where_those_of_the_question_lead_nowhere(backend: 
         ),
     )
     assert [f.target for f in ask(backend, "When was the smoke first seen?", strategy="auto")] == ["Smoke"]
+
+
+def test_no_hops_are_refused_for_spreading_alone() -> None:
+    assert RecallOptions.of(Settings(), strategy="auto", max_hops=0).max_hops == 0
+    with pytest.raises(InvalidInput, match="max_hops"):
+        RecallOptions.of(Settings(), strategy="spreading", max_hops=0)
