@@ -274,8 +274,18 @@ def _check(triple: Triple, short_names: Collection[str]) -> None:
 def _set_times(fields: dict[str, Any], zone: tzinfo | None) -> None:
     for name in _TIMES:
         if name in fields:
-            whole = name in _DATES_OF_FACTS and isinstance(fields[name], str) and len(fields[name].strip()) == 10
-            fields[name] = read_time(name, fields[name], UTC if whole else zone)
+            value = fields[name]
+            if name in _DATES_OF_FACTS and isinstance(value, str):
+                value = first_day(value.strip())
+                zone_of_value = UTC if len(value) == 10 else zone
+            else:
+                zone_of_value = zone
+            fields[name] = read_time(name, value, zone_of_value)
+
+
+def first_day(text: str) -> str:
+    """Return the first day of a year or a month; another text unchanged."""
+    return f"{text}-01-01"[:10] if re.fullmatch(r"\d{4}(-\d\d)?", text) else text
 
 
 def read_time(name: str, value: object, zone: tzinfo | None) -> datetime:

@@ -95,9 +95,9 @@ def ask(question: str, *, yes: bool) -> None:
 def moment(option: str, text: str) -> datetime:
     """Parse a DATE: a year, month or day (its start, UTC), or a time with an offset."""
     from graphmem.errors import InvalidInput
-    from graphmem.ingest.records import read_time
+    from graphmem.ingest.records import first_day, read_time
 
-    whole = f"{text}-01-01"[:10] if re.fullmatch(r"\d{4}(-\d\d)?", text) else text
+    whole = first_day(text)
     try:
         return read_time(option, whole, None)
     except InvalidInput as error:

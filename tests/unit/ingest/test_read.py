@@ -560,3 +560,12 @@ def test_lines_are_read_as_they_are_asked_for(tmp_path: Path) -> None:
         read = source.position
 
     assert read < 300_000 < path.stat().st_size
+
+
+def test_a_year_or_month_of_a_fact_is_its_first_day(tmp_path: Path) -> None:
+    path = tmp_path / "facts.csv"
+    path.write_text("subject,relation,object,valid_from\nMaya,works at,Globex,2020\nBen,works at,Globex,2020-05\n")
+
+    with open_source(path) as source:
+        begins = [triple.valid_from for triple in read_triples(source, lambda _: None)]
+    assert begins == [datetime(2020, 1, 1, tzinfo=UTC), datetime(2020, 5, 1, tzinfo=UTC)]
