@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import threading
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -46,6 +47,7 @@ Select = Callable[[Sequence[str]], tuple[Sequence[object], Sequence[str | None]]
 _LOCKS = tuple(threading.RLock() for _ in range(64))  # of the sessions that are written, by their hashes
 _NOTE = "note"
 _ID = ":id="
+_LASTING = re.compile(rf"[0-9a-f]{{16}}{_ID}(.+)", re.DOTALL)  # a digest, and the id of a message
 _COMPARED = 2_000  # last messages of a conversation among which repetitions are found
 
 
@@ -272,7 +274,8 @@ def lasting_key(message: object, number: str) -> str:
 
 def id_of(key: str) -> str:
     """Return the id of a message in its `lasting_key`; another key is the id."""
-    return key.partition(_ID)[2] or key
+    found = _LASTING.fullmatch(key)
+    return key if found is None else found[1]
 
 
 def _content_of(key: str) -> str:

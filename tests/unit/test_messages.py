@@ -11,6 +11,7 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, ChatMessage, HumanMessage, ToolMessage, message_to_dict
 
 from graphmem import Attachment, Episode, GraphMemory, InvalidInput, ToolCall, Turn
+from graphmem.adapters.agents import id_of, lasting_key
 from graphmem.inputs import to_item
 from graphmem.messages import tool_calls_of
 from graphmem.models import Scope
@@ -282,3 +283,9 @@ def test_a_title_of_none_is_none(value: Any) -> None:
     turn = to_item(value, speaker="Maya", title=None)
     assert isinstance(turn, Turn)
     assert (turn.text, turn.speaker) == ("Hi.", "Maya")
+
+
+@pytest.mark.parametrize("number", ["run:id=5", "5", "a\nb"])
+def test_the_id_of_a_message_is_read_from_its_key(number: str) -> None:
+    assert id_of(number) == number
+    assert id_of(lasting_key({"role": "user", "content": "hello"}, number)) == number
