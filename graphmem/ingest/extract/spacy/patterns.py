@@ -248,6 +248,9 @@ def _is_a(clause: Clause, subject: End, token: Token, names: Names) -> Iterator[
         )
         return
     articles = {c.lower_ for c in token.children if c.dep_ == "det"}
+    if owner is None and not clause.past and _is_in_office(subject, token, articles, names):
+        yield Statement("is_a", End(token.text if token.is_upper else token.lower_, "concept", named=False))
+        return
     if (
         not subject.named
         or owner is not None
@@ -276,7 +279,16 @@ def _is_a(clause: Clause, subject: End, token: Token, names: Names) -> Iterator[
             and (not target.named or target.label in ("NORP", ""))
             and token.lower_ not in words.VAGUE - words.OCCUPATIONS
         ):
-            yield Statement("is_a", target)
+            # people tell stories of things in the past tense, too
+            over = clause.past and not clause.ongoing and subject.kind == "person" and names.speaker is not None
+            yield Statement("is_a", target, ended=over)
+
+
+def _is_in_office(subject: End, token: Token, articles: set[str], names: Names) -> bool:
+    """Return whether a person holds an office of a body that isn't named: "Raj is the new treasurer"."""
+    named = (end for word, noun in prepositions(token) if word in ("of", "at") for end in names.end(noun) if end.named)
+    office = token.lower_ in words.OFFICES and subject.kind == "person" and subject.named
+    return office and not articles - {"the"} and next(named, None) is None
 
 
 def _is_named(head: Token, token: Token, names: Names) -> Iterator[Statement]:
