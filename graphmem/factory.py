@@ -111,6 +111,11 @@ def open_parts(url: str, settings: Settings, **given: Unpack[Given]) -> Parts:
     llm = settings.llm if llm is None else llm
     if extractor is None or isinstance(extractor, str):
         extractor = choose_extractor(extractor or settings.extractor, llm, ontology, settings)
+    _require(
+        "extractor", extractor, "the name of one, or an object with extract and batch_size", "extract", "batch_size"
+    )
+    _require("llm", None if isinstance(llm, str) else llm, "provider:model, or a LangChain chat model", "invoke")
+    _require("cross_encoder", given.get("cross_encoder"), "an object with score", "score")
     contradictions = contradiction_check(llm, settings)
     embedder = choose_embedder(given.get("embeddings"), settings)
     redactor, redaction = given.get("redactor"), None
@@ -146,6 +151,11 @@ def open_parts(url: str, settings: Settings, **given: Unpack[Given]) -> Parts:
         links=links,
         clock=given.get("clock") or utc_now,
     )
+
+
+def _require(name: str, given: object, expected: str, *attributes: str) -> None:
+    if given is not None and not all(hasattr(given, attribute) for attribute in attributes):
+        raise InvalidInput(f"{name} {type(given).__name__}: expected {expected}")
 
 
 def store_options(settings: Settings) -> dict[str, object]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from operator import index
 from typing import Annotated, Any, ClassVar, Self, TypedDict, TypeVar, cast
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
@@ -442,17 +443,35 @@ def to_filter(wanted: FilterLike | None) -> EpisodeFilter | None:
     return None if found is None or found.is_empty else found
 
 
-def to_limit(limit: int) -> int:
-    """Return a limit after checking its range.
+def to_limit(limit: int, name: str = "limit") -> int:
+    """Return a limit after checking its type and range; `name` is that of the argument.
 
     Raises
     ------
     InvalidInput
-        If it is negative or above 2,147,483,646.
+        If it is no whole number, negative or above 2,147,483,646.
     """
-    if not 0 <= limit <= MAX_LIMIT:
-        raise InvalidInput(f"limit: expected a number in [0, {MAX_LIMIT}], got {limit}")
-    return limit
+    try:
+        number = index(limit)
+    except TypeError:
+        number = -1
+    if not 0 <= number <= MAX_LIMIT:
+        raise InvalidInput(f"{name}: expected a number in [0, {MAX_LIMIT}], got {limit!r:.120}")
+    return number
+
+
+def to_text(name: str, value: str) -> str:
+    """Return the value of an argument after checking that it is a text.
+
+    Raises
+    ------
+    InvalidInput
+        If it has another type.
+    """
+    if not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        has_id = isinstance(getattr(value, "id", None), str)
+        raise InvalidInput(f"{name}: expected a text, got {value!r:.120}{'; pass its .id' if has_id else ''}")
+    return value
 
 
 _FIRST_PERSON = re.compile(
@@ -467,5 +486,11 @@ def is_first_person(question: str) -> bool:
 
 
 def with_asker(question: str, asked_by: str | None) -> str:
-    """Return a question in the first person with the name of who asks before it; any other question unchanged."""
-    return f"{asked_by}: {question}" if asked_by and is_first_person(question) else question
+    """Return a question in the first person with the name of who asks before it; any other question unchanged.
+
+    Raises
+    ------
+    InvalidInput
+        If the question is no text.
+    """
+    return f"{asked_by}: {question}" if is_first_person(to_text("query", question)) and asked_by else question

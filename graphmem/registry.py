@@ -53,6 +53,8 @@ def open_backend(url: str, *, offered: Mapping[str, object] | None = None, **opt
     BackendUnavailable
         If the store can't be opened.
     """
+    if not isinstance(url, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidInput(f"store URL {url!r:.120}: expected a text; for a file, write f'sqlite:///{{path}}'")
     match = re.match(r"([a-z][a-z0-9]*)(\+[a-z0-9]+)?:", url)
     if match is None:
         raise InvalidInput(f"store URL {masked(url)!r}: expected scheme:…, for example sqlite:///memory.db")

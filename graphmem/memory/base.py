@@ -12,7 +12,7 @@ from graphmem.background import Lane
 from graphmem.communities.results import FoundCommunity
 from graphmem.engine import Engine
 from graphmem.errors import InvalidInput, NotFound
-from graphmem.inputs import to_as_of, to_limit, to_scopes, to_time
+from graphmem.inputs import to_as_of, to_limit, to_scopes, to_text, to_time
 from graphmem.models import (
     AsOf,
     CommunityQuery,
@@ -61,7 +61,7 @@ class ScopedMemory:
 
     def _ids(self, scopes: Sequence[Scope], name: str) -> tuple[str, ...]:
         """Return the ids of the entities with a name, or the given id itself if it is one."""
-        name = self._engine.stored_name(name)
+        name = self._engine.stored_name(to_text("name", name))
         key = canonical(name)
         found = dict.fromkeys(e.id for s in scopes for _, e in self._engine.backend.resolve_names(s, [key]))
         return tuple(found or self._engine.backend.get_entities(scopes, [name]))
@@ -228,13 +228,15 @@ class Exploration(ScopedMemory):
 
     def episodes(self, ids: Sequence[str], *, scopes: Scopes | None = None) -> list[Episode]:
         """Return the episodes with these ids, such as those of a fact, in this order, unless they have expired."""
+        if isinstance(ids, str):
+            raise InvalidInput(f"ids: expected a list of ids, got the text {ids!r:.120}; pass [id]")
         found = self._engine.backend.get_episodes(self._scopes(scopes), list(dict.fromkeys(ids)))
         now = self._engine.clock()
         return [found[i] for i in ids if i in found and not is_expired(found[i].expires_at, now)]
 
     def session(self, session_id: str, *, limit: int = 100, scopes: Scopes | None = None) -> list[Episode]:
         """Return the last episodes of a session, in the order in which they were stored; none that ended or expired."""
-        named, now = self._engine.stored_name(session_id), self._engine.clock()
+        named, now = self._engine.stored_name(to_text("session_id", session_id)), self._engine.clock()
         where, query = self._scopes(scopes), EpisodeQuery(session_id=named, live_at=now)
         return self._engine.backend.find_episodes(where, query, limit=to_limit(limit), newest_first=True)[::-1]
 

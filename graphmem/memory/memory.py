@@ -24,6 +24,7 @@ from graphmem.inputs import (
     to_item,
     to_limit,
     to_scope,
+    to_text,
     to_time,
     with_asker,
 )
@@ -401,7 +402,7 @@ class GraphMemory(Exploration):
         """
         settings, service, query = self._engine.settings, self._engine.search, with_asker(query, asked_by)
         options = SearchOptions(
-            k=to_limit(settings.search_limit if k is None else k),
+            k=to_limit(settings.search_limit if k is None else k, "k"),
             as_of=to_as_of(as_of),
             expansion=expansion or ExpansionConfig(),
             expansion_boost=settings.expansion_boost,
@@ -554,7 +555,7 @@ class GraphMemory(Exploration):
 
         Raises `NotFound` if the scope has no such fact.
         """
-        return self._fact(retract_fact(*self._stored(), fact_id, self._reason(reason)))
+        return self._fact(retract_fact(*self._stored(), to_text("fact_id", fact_id), self._reason(reason)))
 
     def end(self, fact_id: str, *, at: Time | None = None, reason: str = "") -> Fact:
         """Record when a fact stopped or will stop being true, by default now, and why, and return it.
@@ -563,7 +564,7 @@ class GraphMemory(Exploration):
         Raises `NotFound` if the scope has no such fact, `InvalidInput` if it hadn't begun or had ended by then.
         """
         moment = None if at is None else to_time(at)
-        return self._fact(end_fact(*self._stored(), fact_id, moment, self._reason(reason)))
+        return self._fact(end_fact(*self._stored(), to_text("fact_id", fact_id), moment, self._reason(reason)))
 
     def stats(self) -> Stats:
         """Count what the scope holds, and report what its queue could not extract."""

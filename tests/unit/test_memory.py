@@ -6,7 +6,9 @@ import importlib.util
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
+from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -174,3 +176,44 @@ def test_an_empty_question_finds_nothing_about_the_only_speaker(question: str) -
         memory.add_facts([("User", "lives in", "Oslo")])
         assert not memory.recall(question)
         assert not memory.context(question)
+
+
+@pytest.mark.parametrize("method", ["entities", "communities", "visualize"])
+def test_a_limit_that_is_no_number_is_refused(memory: GraphMemory, method: str) -> None:
+    with pytest.raises(InvalidInput, match=r"limit: expected a number in .* got None"):
+        getattr(memory, method)(limit=None)
+
+
+@pytest.mark.parametrize("method", ["recall", "search", "context", "facts", "history", "session"])
+def test_an_argument_that_is_no_text_is_refused(memory: GraphMemory, method: str) -> None:
+    with pytest.raises(InvalidInput, match=r"(query|name|session_id): expected a text, got None"):
+        getattr(memory, method)(None)
+
+
+@pytest.mark.parametrize("method", ["end", "retract"])
+def test_a_fact_in_place_of_its_id_is_refused_with_what_to_pass(memory: GraphMemory, method: str) -> None:
+    with pytest.raises(InvalidInput, match=r"fact_id: expected a text, got Fact.*; pass its \.id"):
+        getattr(memory, method)(memory.facts("Maya Chen")[0])
+
+
+def test_the_refusal_of_a_number_of_episodes_names_the_argument(memory: GraphMemory) -> None:
+    with pytest.raises(InvalidInput, match="k: expected a number"):
+        memory.search("tea", k="5")  # pyright: ignore[reportArgumentType]
+
+
+def test_a_text_in_place_of_ids_is_refused(memory: GraphMemory) -> None:
+    with pytest.raises(InvalidInput, match=r"ids: expected a list of ids, got the text 'abc'"):
+        memory.episodes("abc")
+
+
+@pytest.mark.parametrize("given", [{"extractor": 5}, {"llm": object()}, {"cross_encoder": "foo"}])
+def test_a_part_of_another_type_is_refused(given: dict[str, Any]) -> None:
+    [name] = given
+    options: dict[str, Any] = {"extractor": "none", "embeddings": "none", **given}
+    with pytest.raises(InvalidInput, match=f"{name} .*: expected "):
+        GraphMemory.open("memory://", **options)
+
+
+def test_a_path_in_place_of_a_url_is_refused_with_how_to_write_it() -> None:
+    with pytest.raises(InvalidInput, match="sqlite:///"):
+        GraphMemory.open(Path("x.db"), extractor="none", embeddings="none")  # pyright: ignore[reportArgumentType]
