@@ -169,11 +169,21 @@ def test_a_failed_opening_closes_what_was_opened(monkeypatch: pytest.MonkeyPatch
     assert len(closed) == 1
 
 
+class SameVector:
+    """An embedding model to which all texts are alike."""
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [[1.0, 0.0] for _ in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        return [1.0, 0.0]
+
+
 @pytest.mark.parametrize("question", ["", "  \n"])
 def test_an_empty_question_finds_nothing_about_the_only_speaker(question: str) -> None:
-    with GraphMemory.open("memory://", extractor="none", embeddings="none", background=False) as memory:
-        memory.remember("I live in Oslo", role="user")
-        memory.add_facts([("User", "lives in", "Oslo")])
+    with GraphMemory.open("memory://", extractor="none", embeddings=SameVector(), background=False) as memory:
+        memory.remember("I live in Oslo", role="user", external_id="told")
+        memory.add_facts([{"subject": "User", "relation": "lives in", "object": "Oslo", "source": "told"}])
         assert not memory.recall(question)
         assert not memory.context(question)
 
