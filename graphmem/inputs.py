@@ -230,6 +230,13 @@ class Document(_Item):
     title: Text | None = None
 
 
+def _unless_placeholder(moment: datetime | None) -> datetime | None:
+    return None if moment is None or is_placeholder(moment) else moment
+
+
+_TimeOfFact = Annotated[UTCDateTime | None, AfterValidator(_unless_placeholder)]
+
+
 class Triple(Model):
     """A ready-made fact.
 
@@ -246,7 +253,8 @@ class Triple(Model):
     confidence
         In [0, 1].
     valid_from, valid_to
-        Interval in which the fact holds; valid_from defaults to the time of its episode.
+        Interval in which the fact holds; valid_from defaults to the time of its episode. A time in the year 1 or 9999
+        is none.
     source
         `external_id` of its episode, which is created if it doesn't exist.
     metadata
@@ -261,8 +269,8 @@ class Triple(Model):
     edge_type: Text | None = None
     fact: Text = ""
     confidence: Confidence = 1.0
-    valid_from: UTCDateTime | None = None
-    valid_to: UTCDateTime | None = None
+    valid_from: _TimeOfFact = None
+    valid_to: _TimeOfFact = None
     source: Identifier | None = None
     metadata: Properties = Field(
         default_factory=dict[str, Scalar]

@@ -280,6 +280,15 @@ def test_a_day_of_a_fact_is_that_day_in_any_zone(tmp_path: Path) -> None:
     assert triple.valid_to == datetime(2025, 7, 1, 22, tzinfo=UTC)
 
 
+def test_a_time_in_the_first_or_last_year_of_the_calendar_is_no_date_of_a_fact(tmp_path: Path) -> None:
+    fact = {"subject": "Maya", "relation": "lives_in", "object": "Oslo"}
+    path = written(tmp_path, "facts.jsonl", {**fact, "valid_from": "0001-01-01", "valid_to": "9999-12-31"})
+
+    [triple], _ = triples_of(path)
+
+    assert (triple.valid_from, triple.valid_to) == (None, None)
+
+
 def test_the_clock_of_whoever_wrote_is_kept_and_ids_don_t_hang_on_it(tmp_path: Path) -> None:
     ids: set[str | None] = set()
     for written in ("2025-03-14T18:00:00+01:00", "2025-03-14T17:00:00Z"):
