@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from operator import index
 from typing import Annotated, Any, ClassVar, Self, TypedDict, TypeVar, cast
 
@@ -237,6 +237,17 @@ def _unless_placeholder(moment: datetime | None) -> datetime | None:
 _TimeOfFact = Annotated[UTCDateTime | None, AfterValidator(_unless_placeholder)]
 
 
+def with_last_day(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of a fact that begins and ends on one bare date with the next day as the end."""
+    begin, end = fields.get("valid_from"), fields.get("valid_to")
+    if not isinstance(begin, str) or not isinstance(end, str) or begin.strip() != end.strip():
+        return fields
+    try:
+        return {**fields, "valid_to": (date.fromisoformat(end.strip()) + timedelta(days=1)).isoformat()}
+    except (ValueError, OverflowError):
+        return fields  # a time, a month or a year, or the last day of the calendar
+
+
 class Triple(Model):
     """A ready-made fact.
 
@@ -253,8 +264,8 @@ class Triple(Model):
     confidence
         In [0, 1].
     valid_from, valid_to
-        Interval in which the fact holds; valid_from defaults to the time of its episode. A time in the year 1 or 9999
-        is none.
+        Interval in which the fact holds, without its end; valid_from defaults to the time of its episode. The same date
+        for both, as a text without a time, is that day. A time in the year 1 or 9999 is none.
     source
         `external_id` of its episode, which is created if it doesn't exist.
     metadata
@@ -275,6 +286,23 @@ class Triple(Model):
     metadata: Properties = Field(
         default_factory=dict[str, Scalar]
     )  # a factory, as pydantic copies default values slowly
+
+    @model_validator(mode="before")
+    @classmethod
+    def _include_last_day(cls, fields: Any) -> Any:
+        return with_last_day(cast("dict[str, Any]", fields)) if isinstance(fields, dict) else fields
+
+    def require_period(self) -> None:
+        """Raise `InvalidInput` if the fact would end before or when it begins."""
+        begin, end = self.valid_from, self.valid_to
+        if begin is None or end is None or end > begin:
+            return
+        if end < begin:
+            raise InvalidInput(f"valid_to: {end} is before valid_from {begin}")
+        raise InvalidInput(
+            f"valid_to: {end} is also valid_from; it is the time at which the fact stopped being true. For a single "
+            "day give its date for both, as a text without a time"
+        )
 
     @classmethod
     def of(cls, value: TripleLike) -> Triple:

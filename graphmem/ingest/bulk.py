@@ -460,8 +460,7 @@ class Loader:
         )
         if triple.edge_type is not None:
             self._ontology.require_edge_type(triple.edge_type)
-        if triple.valid_from and triple.valid_to and triple.valid_to < triple.valid_from:
-            raise InvalidInput(f"Triple.valid_to: {triple.valid_to} is before valid_from {triple.valid_from}")
+        triple.require_period()
         return statement_of(edge, {}, self._ontology, properties=triple.metadata)
 
     def _write_triples(

@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime, tzinfo
 from typing import Any, cast
 
 from graphmem.errors import InvalidInput
-from graphmem.inputs import TURN_NAMES, Document, Triple, Turn
+from graphmem.inputs import TURN_NAMES, Document, Triple, Turn, with_last_day
 from graphmem.messages import TOOL_CALL_ID, TOOL_CALLS, TOOL_STATUS, digest, read_content, unfold
 from graphmem.models import ATTACHMENTS, EdgeType, Scalar
 from graphmem.text.normalize import relation_name, require_name
@@ -254,6 +254,7 @@ def to_triple(value: object, zone: tzinfo | None, short_names: Collection[str], 
     kinds = [kind.value for kind in EdgeType]
     if fields.get("edge_type", kinds[0]) not in kinds:
         raise InvalidInput(f"edge_type: {fields['edge_type']!r} is not one of {', '.join(kinds)}")
+    fields = with_last_day(fields)
     _set_times(fields, zone)
     triple = Triple(**fields, metadata={**_scalars(data, left_out), **metadata})
     _check(triple, short_names)
@@ -267,8 +268,7 @@ def _check(triple: Triple, short_names: Collection[str]) -> None:
     relation_name(triple.relation)
     if subject == target and triple.subject_type == triple.object_type:
         raise InvalidInput(f"object: {triple.object!r:.80} is the same as the subject")
-    if triple.valid_from and triple.valid_to and triple.valid_to < triple.valid_from:
-        raise InvalidInput(f"valid_to: {triple.valid_to} is before valid_from {triple.valid_from}")
+    triple.require_period()
 
 
 def _set_times(fields: dict[str, Any], zone: tzinfo | None) -> None:

@@ -444,6 +444,8 @@ def _validity(stated: ExtractedEdge, seen_at: datetime) -> tuple[datetime, datet
     if ends is not None and stated.ended and seen_at < ends <= day_after(seen_at):
         ends = seen_at  # "today" lasts until midnight, but what is over is over when that is said
     begin = stated.valid_from or _beginning(seen_at, ends)
+    if ends == begin == stated.valid_to:
+        return begin, None if stated.kind == "event" else day_after(begin)  # an end is exclusive: it holds on that day
     if ends is None or ends >= begin:
         return begin, ends
     if stated.kind == "event":

@@ -289,6 +289,16 @@ def test_a_time_in_the_first_or_last_year_of_the_calendar_is_no_date_of_a_fact(t
     assert (triple.valid_from, triple.valid_to) == (None, None)
 
 
+def test_a_fact_that_begins_and_ends_on_a_date_holds_on_that_day(tmp_path: Path) -> None:
+    day = {"valid_from": "2024-05-01", "valid_to": "2024-05-01"}
+    fact = {"subject": "Maya", "relation": "visited", "object": "Paris", **day}
+
+    [read], _ = triples_of(written(tmp_path, "facts.jsonl", fact), zone=ZoneInfo("Europe/Berlin"))
+
+    assert read.valid_from == datetime(2024, 5, 1, tzinfo=UTC)
+    assert read.valid_to == Triple.of(fact).valid_to == datetime(2024, 5, 2, tzinfo=UTC)
+
+
 def test_the_clock_of_whoever_wrote_is_kept_and_ids_don_t_hang_on_it(tmp_path: Path) -> None:
     ids: set[str | None] = set()
     for written in ("2025-03-14T18:00:00+01:00", "2025-03-14T17:00:00Z"):
@@ -379,6 +389,7 @@ def test_a_csv_file_without_a_header_is_refused_as_a_whole(tmp_path: Path) -> No
         ({"confidence": 1.5}, "confidence"),
         ({"confidence": "NaN"}, "confidence"),
         ({"valid_from": "2025-01-02", "valid_to": "2025-01-01"}, "valid_to"),
+        ({"valid_from": "2025-01-02T09:00Z", "valid_to": "2025-01-02T09:00Z"}, "valid_to"),
         ({"object": "Ada"}, "object: 'Ada' is the same as the subject"),
         ({"object": "x"}, "entity name 'x'"),
         ({"relation": "…"}, "relation '…'"),
