@@ -50,7 +50,7 @@ M = TypeVar("M", bound=Model)
 
 def _has_words(text: str) -> str:
     if not text.strip():
-        raise ValueError("contains only white space")
+        raise ValueError("contains only white space" if text else "is empty")
     return text
 
 
@@ -88,7 +88,7 @@ class _Item(Model):
 
     episode_source: ClassVar[EpisodeSource]
 
-    text: Annotated[Text, Field(min_length=1), AfterValidator(_has_words)]
+    text: Annotated[Text, AfterValidator(_has_words)]
     occurred_at: Annotated[UTCDateTime, AfterValidator(_in_calendar)] | None = None
     external_id: Identifier | None = None
     metadata: Properties = {}
@@ -416,15 +416,20 @@ def _renamed(fields: dict[str, Any], *, is_message: bool = False) -> dict[str, A
     return fields
 
 
-def to_time(value: datetime | str) -> datetime:
+def to_time(value: datetime | str, name: str = "time") -> datetime:
     """Convert an aware time or ISO 8601 text to a time; a bare year, month or day gives its start in UTC.
+
+    `name` is that of the argument, for the message.
 
     Raises
     ------
     InvalidInput
         If it is naive or not a time.
     """
-    return AsOf(valid=value).valid
+    try:
+        return AsOf(valid=value).valid
+    except InvalidInput as error:
+        raise InvalidInput(str(error).replace("AsOf.valid", name, 1)) from error
 
 
 def to_scope(scope: Scope | str) -> Scope:
@@ -459,7 +464,7 @@ def to_scopes(scopes: Scope | str | Iterable[Scope | str]) -> tuple[Scope, ...]:
 
 def to_as_of(moment: AsOf | datetime | str | None) -> AsOf | None:
     """Convert a moment or a valid time to `AsOf`; None stays None."""
-    return moment if moment is None or isinstance(moment, AsOf) else AsOf(valid=to_time(moment))
+    return moment if moment is None or isinstance(moment, AsOf) else AsOf(valid=to_time(moment, "as_of"))
 
 
 def to_filter(wanted: FilterLike | None) -> EpisodeFilter | None:

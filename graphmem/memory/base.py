@@ -221,7 +221,7 @@ class Exploration(ScopedMemory):
         InvalidInput
             If `end` is before `start`.
         """
-        where, begin, until = self._scopes(scopes), to_time(start), to_time(end)
+        where, begin, until = self._scopes(scopes), to_time(start, "start"), to_time(end, "end")
         if until < begin:
             raise InvalidInput(f"end: expected a time from {begin.isoformat()} on, got {until.isoformat()}")
         return diff(self._engine.backend, where, begin, until, limit=to_limit(limit), now=self._engine.clock())

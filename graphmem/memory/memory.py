@@ -283,7 +283,7 @@ class GraphMemory(Exploration):
         skip_invalid, on_progress
             As in `ingest`. A batch (setting `batch_size`) is one transaction.
         """
-        moment = None if occurred_at is None else to_time(occurred_at)
+        moment = None if occurred_at is None else to_time(occurred_at, "occurred_at")
         return self._engine.add_facts(self.scope, triples, moment, skip_invalid=skip_invalid, on_progress=on_progress)
 
     def flush(self, timeout: float | None = None, *, episode_id: str | None = None) -> int:
@@ -563,7 +563,7 @@ class GraphMemory(Exploration):
         An end that is known already moves if it still lies ahead, or if the new one is sooner.
         Raises `NotFound` if the scope has no such fact, `InvalidInput` if it hadn't begun or had ended by then.
         """
-        moment = None if at is None else to_time(at)
+        moment = None if at is None else to_time(at, "at")
         return self._fact(end_fact(*self._stored(), to_text("fact_id", fact_id), moment, self._reason(reason)))
 
     def stats(self) -> Stats:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import MAXYEAR, MINYEAR, UTC, datetime
 from functools import cache
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, cast
 
 import uuid_utils
 from pydantic import (
@@ -118,7 +118,16 @@ def _scalars(value: Mapping[str, Any]) -> Mapping[str, Any]:
     return {_encodable(key): _encodable(item) for key, item in value.items()}
 
 
-Properties = Annotated[dict[str, Scalar], AfterValidator(_scalars)]
+def _without_nesting(value: object) -> object:
+    # the union of scalars would report each of its types
+    for key, item in cast("dict[object, object]", value).items() if isinstance(value, dict) else ():
+        if isinstance(item, (list, tuple, set, dict)):
+            kind = type(cast("object", item)).__name__
+            raise ValueError(f"{key!r} is a {kind}: only a text, a number, a boolean or None can be stored")
+    return cast("object", value)
+
+
+Properties = Annotated[dict[str, Scalar], BeforeValidator(_without_nesting), AfterValidator(_scalars)]
 
 
 class Model(BaseModel):

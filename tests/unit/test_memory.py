@@ -227,3 +227,22 @@ def test_a_part_of_another_type_is_refused(given: dict[str, Any]) -> None:
 def test_a_path_in_place_of_a_url_is_refused_with_how_to_write_it() -> None:
     with pytest.raises(InvalidInput, match="sqlite:///"):
         GraphMemory.open(Path("x.db"), extractor="none", embeddings="none")  # pyright: ignore[reportArgumentType]
+
+
+NAIVE = "2026-01-01T10:00"
+
+
+@pytest.mark.parametrize(
+    ("method", "given", "message"),
+    [
+        ("add_facts", {"triples": [], "occurred_at": NAIVE}, r"^occurred_at: naive"),
+        ("end", {"fact_id": "x", "at": NAIVE}, r"^at: naive"),
+        ("remember", {"turn": ""}, r"^Turn\.text: is empty"),
+        ("remember", {"turn": "hi", "metadata": {"tags": ["a"]}}, r"^Turn\.metadata: 'tags' is a list[^;]*$"),
+    ],
+)
+def test_a_refusal_names_the_argument_once(
+    memory: GraphMemory, method: str, given: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        getattr(memory, method)(**given)

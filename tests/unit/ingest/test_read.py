@@ -222,7 +222,7 @@ def test_a_malformed_line_is_refused_with_its_number_and_the_others_are_kept(tmp
         ('{"text": "a", "timestamp": "soon"}', "occurred_at: 'soon' is not a time"),
         ('{"text": "a", "timestamp": 1741975200}', "occurred_at: 1741975200 is not a time"),
         ('{"text": "a", "metadata": [1]}', "metadata: expected an object"),
-        ('{"text": "a", "metadata": {"x": {"y": 1}}}', "metadata.x"),
+        ('{"text": "a", "metadata": {"x": {"y": 1}}}', "metadata: 'x' is a dict"),
         ('{"text": "a", "speaker": 1.5}', "speaker"),
         ('{"role": "tool", "content": ' + "[" * 90 + '"a"' + "]" * 90 + "}", "content: lists are nested"),
         ('{"text": "a", "tool_calls": [{"id": {}}]}', "ToolCall.id"),
