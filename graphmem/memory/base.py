@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -129,8 +129,8 @@ class Receipt:
 
     episode_id: str
     created: bool
-    _engine: Engine
-    _scope: Scope
+    _engine: Engine = field(repr=False)
+    _scope: Scope = field(repr=False)
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until the episode is extracted or out of tries, and return True.

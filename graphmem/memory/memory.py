@@ -113,7 +113,8 @@ class GraphMemory(Exploration):
         cross_encoder
             Reranks the best episodes of each search: a LangChain `BaseCrossEncoder`, or an object with its `score`.
         background
-            Extract on a thread as episodes arrive. If False, only `flush`, `ingest` and `admin.backfill` extract.
+            Extract on a thread as episodes arrive. If False, only these extract: `flush`, `ingest`, `Receipt.wait`,
+            `admin.backfill`.
         clock
             Returns the present, by which episodes end, expire and are due for extraction; by default the system's time.
         settings, **overrides
@@ -356,7 +357,8 @@ class GraphMemory(Exploration):
             episodes=episodes,
             include_inferred=include_inferred,
         )
-        return self._engine.recall.recall(self._scopes(scopes), with_asker(query, asked_by), options, trace=trace)
+        found = self._engine.recall.recall(self._scopes(scopes), with_asker(query, asked_by), options, trace=trace)
+        return found.changed(query=self._engine.redacted(query))
 
     def search(
         self,
