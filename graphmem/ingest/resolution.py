@@ -552,10 +552,10 @@ class Resolver:
 
     def _updated(self, entity: Entity, mention: EntityMention, seen_at: datetime) -> Entity:
         latest = seen_at >= entity.last_seen_at
-        # the display form follows the latest casing of the entity's own name, not of its other aliases
+        # the display form follows the latest casing of the entity's own name, not of its other aliases, unless that is
+        # carelessly written or a parser's lemma: "robert smith", "APPLE"
         rename = latest and mention.canonical == entity.canonical_name
-        if mention.guessed and mention.display.islower():
-            rename = False  # a parser's lemma, not a written name
+        rename = rename and _casing(mention.display) >= _casing(entity.name)
         name, summary = mention.display if rename else entity.name, mention.summary or entity.summary
         if (
             entity.first_seen_at <= seen_at <= entity.last_seen_at
@@ -579,6 +579,11 @@ class Resolver:
 _CONFUSABLE = frozenset(
     {"organization", "event", "project", "decision", "tool", "technology", "concept", "file", "config"}
 )
+
+
+def _casing(name: str) -> int:
+    """Return how a name is written: 0 in lower case, 1 in capitals, 2 with both or in a script without cases."""
+    return 0 if name.islower() else 1 if name.isupper() else 2
 
 
 def _is_renamed(mention: EntityMention, person: Entity, alias: str) -> bool:

@@ -60,6 +60,13 @@ def test_the_same_name_in_another_casing_is_the_same_entity_with_the_latest_casi
     assert names(backend) == {"Acme Corp": "organization"}
 
 
+@pytest.mark.parametrize("seen", [("Apple", "APPLE"), ("Apple", "apple"), ("APPLE", "apple", "Apple"), ("IBM", "ibm")])
+def test_a_careless_casing_does_not_change_the_display_name(backend: GraphBackend, seen: tuple[str, ...]) -> None:
+    for name in seen:
+        say(backend, Extraction((ExtractedEntity(name, "organization"),)))
+    assert set(names(backend)) == {seen[0] if len(seen) == 2 else "Apple"}
+
+
 def test_an_older_mention_does_not_change_the_display_name(backend: GraphBackend) -> None:
     say(backend, Extraction((ExtractedEntity("Acme Corp", "organization"),)), at=SUMMER)
     say(backend, Extraction((ExtractedEntity("acme corp", "organization"),)), at=SPRING)
@@ -119,7 +126,7 @@ def test_a_guessed_name_in_lower_case_leaves_the_name_that_somebody_wrote(backen
 def test_an_end_without_a_stated_type_is_whatever_is_known_by_that_name(backend: GraphBackend) -> None:
     say(backend, Extraction((ExtractedEntity("Maya", "person"),)))
     say(backend, Extraction(edges=(ExtractedEdge("maya", "enjoys", "chess"),)))
-    assert names(backend) == {"maya": "person", "chess": "concept"}
+    assert names(backend) == {"Maya": "person", "chess": "concept"}
 
 
 def test_a_well_known_relation_tells_the_types_of_its_ends(backend: GraphBackend) -> None:
