@@ -246,6 +246,8 @@ def test_a_refusal_names_the_argument_once(
 ) -> None:
     with pytest.raises(InvalidInput, match=message):
         getattr(memory, method)(**given)
+
+
 def test_a_result_holds_the_question_as_it_was_asked(memory: GraphMemory) -> None:
     assert memory.recall("Where do I work?", asked_by="Maya Chen").query == "Where do I work?"
 
