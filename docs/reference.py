@@ -158,7 +158,10 @@ def ontology_page() -> str:
     lines += [f"| {rule.name} | `{rule.conclusion}` | {rule.confidence:g} |" for rule in DEFAULT_ONTOLOGY.rules]
     lines.append("\n## Short names\n")
     short = ", ".join(f"`{name}`" for name in sorted(DEFAULT_ONTOLOGY.short_names))
-    lines.append(f"A name has at least three characters. Exceptions are the names of speakers and {short}.")
+    lines += [
+        "A name has at least three characters. Exceptions are the names of speakers; in `add_facts` names of known "
+        f"entities and numbers as objects; and {short}."
+    ]
     return "\n".join(lines) + "\n"
 
 

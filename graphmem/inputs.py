@@ -248,13 +248,17 @@ def with_last_day(fields: dict[str, Any]) -> dict[str, Any]:
         return fields  # a time, a month or a year, or the last day of the calendar
 
 
+def _number_as_text(value: object) -> object:
+    return str(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else value
+
+
 class Triple(Model):
     """A ready-made fact.
 
     Parameters
     ----------
     subject, relation, object
-        Names and a verb phrase, in any casing.
+        Names and a verb phrase, in any casing; the object may be a number.
     subject_type, object_type
         Entity types; the default is that of a well-known relation, else ``concept``.
     edge_type
@@ -274,7 +278,7 @@ class Triple(Model):
 
     subject: Text
     relation: Text
-    object: Text
+    object: Annotated[Text, BeforeValidator(_number_as_text)]
     subject_type: Text | None = None
     object_type: Text | None = None
     edge_type: Text | None = None

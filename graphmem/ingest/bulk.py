@@ -28,7 +28,7 @@ from graphmem.ontology import Ontology
 from graphmem.process import gc_paused
 from graphmem.protocols import ExtractedEdge, GraphBackend, Redactor
 from graphmem.results import MAX_REJECTED, LoadReport, Rejected
-from graphmem.text.normalize import clean, plain_fact
+from graphmem.text.normalize import MIN_NAME_LENGTH, canonical, clean, plain_fact
 from graphmem.trust import SKIPPED
 
 # Shared transactions ------------------------------------------------------------------------------
@@ -438,14 +438,24 @@ class Loader:
                 triple = Triple.of(value)
                 if self._redaction is not None:
                     triple = self._redaction.triple(triple)
-                groups.setdefault(triple.source or None, []).append((triple, self._statement(triple, occurred_at)))
+                statement = self._statement(triple, occurred_at, self._short_names(scope, triple))
+                groups.setdefault(triple.source or None, []).append((triple, statement))
             except InvalidInput as error:
                 if not skip_invalid:
                     raise
                 progress.reject(value, error, self._redaction)
         return self._write_triples(scope, groups, occurred_at)
 
-    def _statement(self, triple: Triple, occurred_at: datetime | None) -> ExtractedFact:
+    def _short_names(self, scope: Scope, triple: Triple) -> frozenset[str]:
+        """Return which names of a fact may be short beside those of the ontology: a number, and known entities."""
+        target = canonical(triple.object)
+        numbers = frozenset({target} if target.isdecimal() else ())
+        short = {name for name in (canonical(triple.subject), target) if 0 < len(name) < MIN_NAME_LENGTH}
+        if not (unlisted := short - self._ontology.short_names - numbers):
+            return numbers
+        return numbers | {name for name, _ in self._backend.resolve_names(scope, sorted(unlisted))}
+
+    def _statement(self, triple: Triple, occurred_at: datetime | None, short_names: frozenset[str]) -> ExtractedFact:
         edge = ExtractedEdge(
             source=triple.subject,
             relation=triple.relation,
@@ -461,7 +471,7 @@ class Loader:
         if triple.edge_type is not None:
             self._ontology.require_edge_type(triple.edge_type)
         triple.require_period()
-        return statement_of(edge, {}, self._ontology, properties=triple.metadata)
+        return statement_of(edge, {}, self._ontology, allowed=short_names, properties=triple.metadata)
 
     def _write_triples(
         self, scope: Scope, groups: dict[str | None, list[_Stated]], occurred_at: datetime | None

@@ -13,7 +13,7 @@ from graphmem.errors import InvalidInput
 from graphmem.inputs import TURN_NAMES, Document, Triple, Turn, with_last_day
 from graphmem.messages import TOOL_CALL_ID, TOOL_CALLS, TOOL_STATUS, digest, read_content, unfold
 from graphmem.models import ATTACHMENTS, EdgeType, Scalar
-from graphmem.text.normalize import relation_name, require_name
+from graphmem.text.normalize import canonical, relation_name, require_name
 
 TURN_FIELDS = tuple(TURN_NAMES)
 TIME_NAMES = TURN_NAMES["occurred_at"]
@@ -264,7 +264,9 @@ def to_triple(value: object, zone: tzinfo | None, short_names: Collection[str], 
 def _check(triple: Triple, short_names: Collection[str]) -> None:
     """Raise the errors that the memory would raise later, here where the line is known."""
     _, subject = require_name(triple.subject, short_names)
-    _, target = require_name(triple.object, short_names)
+    target = canonical(triple.object)
+    if not target.isdecimal():  # a number may be short
+        require_name(triple.object, short_names)
     relation_name(triple.relation)
     if subject == target and triple.subject_type == triple.object_type:
         raise InvalidInput(f"object: {triple.object!r:.80} is the same as the subject")

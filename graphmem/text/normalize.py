@@ -82,7 +82,8 @@ def require_name(name: str, allowed: Collection[str] = ()) -> tuple[str, str]:
     key = _key(shown)
     if len(key) < MIN_NAME_LENGTH and key not in allowed and _width(key) < MIN_NAME_LENGTH:
         raise InvalidEntityName(
-            f"entity name {name[:80]!r}: {len(key)} characters after cleaning, at least {MIN_NAME_LENGTH} are needed"
+            f"entity name {name[:80]!r}: {len(key)} characters after cleaning, at least {MIN_NAME_LENGTH} are needed "
+            "unless short_names in the ontology file lists it"
         )
     if not (key[0].isalnum() or any(c.isalnum() or unicodedata.category(c) == "So" for c in key)):
         raise InvalidEntityName(f"entity name {name[:80]!r}: no letter, digit or symbol in it")

@@ -292,6 +292,18 @@ def test_triples_of_a_waiting_episode_leave_it_waiting(open_memory: Open) -> Non
     assert {f.target for f in memory.facts("Maya")} == {"Jonas", "Ann"}
 
 
+def test_short_names_of_known_entities_and_numbers_are_accepted_in_facts(open_memory: Open) -> None:
+    memory = open_memory()
+    with pytest.raises(InvalidInput, match="short_names in the ontology file"):
+        memory.add_facts([("Maya", "knows", "Bo")])
+    memory.remember("Bo | lives in | Oslo", speaker="Bo")
+    memory.flush()
+    memory.add_facts([("Maya", "knows", "Bo"), ("Maya", "has age", "42")])
+    memory.add_facts([{"subject": "Bo", "relation": "has age", "object": 7}])
+    found = {(fact.source, fact.target) for name in ("Maya", "Bo") for fact in memory.facts(name)}
+    assert found == {("Maya", "Bo"), ("Maya", "42"), ("Bo", "Oslo"), ("Bo", "7")}
+
+
 def test_a_bad_triple_stores_nothing_of_its_batch(open_memory: Open) -> None:
     memory = open_memory()
     with pytest.raises(InvalidInput, match="entity name"):
