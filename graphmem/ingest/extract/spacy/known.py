@@ -177,8 +177,7 @@ def _status(clause: Clause, subject: End, names: Names, *, happens: bool) -> Ite
     """Yield facts of "got married", "is engaged to Daniel", "have been married since 2019"."""
     verb, lemma = clause.verb, clause.verb.lemma_.lower()
     getting = (lemma == "get" and happens) or any(h.lower_ in words.GETS for h in helpers(verb))
-    ahead = any(t.lower_ == "getting" for t in (verb, *helpers(verb)))  # also read as "my sister's [act of] getting"
-    if ahead or not (happens if getting else (not clause.past or clause.ongoing)):
+    if not (happens if getting else (not clause.past or clause.ongoing)):
         return  # "was married" has ended, "is getting married" may be years away
     said = [t for t in objects_of(verb, "acomp", "oprd", "xcomp") if lemma in ("be", "get")]
     for word in [*said, *([verb] if clause.passive else [])]:
