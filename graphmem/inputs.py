@@ -230,13 +230,6 @@ class Document(_Item):
     title: Text | None = None
 
 
-def _unless_placeholder(moment: datetime | None) -> datetime | None:
-    return None if moment is None or is_placeholder(moment) else moment
-
-
-_TimeOfFact = Annotated[UTCDateTime | None, AfterValidator(_unless_placeholder)]
-
-
 def with_last_day(fields: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of a fact that begins and ends on one bare date with the next day as the end."""
     begin, end = fields.get("valid_from"), fields.get("valid_to")
@@ -269,7 +262,7 @@ class Triple(Model):
         In [0, 1].
     valid_from, valid_to
         Interval in which the fact holds, without its end; valid_from defaults to the time of its episode. The same date
-        for both, as a text without a time, is that day. A time in the year 1 or 9999 is none.
+        for both, as a text without a time, is that day.
     source
         `external_id` of its episode, which is created if it doesn't exist.
     metadata
@@ -284,8 +277,8 @@ class Triple(Model):
     edge_type: Text | None = None
     fact: Text = ""
     confidence: Confidence = 1.0
-    valid_from: _TimeOfFact = None
-    valid_to: _TimeOfFact = None
+    valid_from: UTCDateTime | None = None
+    valid_to: UTCDateTime | None = None
     source: Identifier | None = None
     metadata: Properties = Field(
         default_factory=dict[str, Scalar]

@@ -280,15 +280,6 @@ def test_a_day_of_a_fact_is_that_day_in_any_zone(tmp_path: Path) -> None:
     assert triple.valid_to == datetime(2025, 7, 1, 22, tzinfo=UTC)
 
 
-def test_a_time_in_the_first_or_last_year_of_the_calendar_is_no_date_of_a_fact(tmp_path: Path) -> None:
-    fact = {"subject": "Maya", "relation": "lives_in", "object": "Oslo"}
-    path = written(tmp_path, "facts.jsonl", {**fact, "valid_from": "0001-01-01", "valid_to": "9999-12-31"})
-
-    [triple], _ = triples_of(path)
-
-    assert (triple.valid_from, triple.valid_to) == (None, None)
-
-
 def test_a_fact_that_begins_and_ends_on_a_date_holds_on_that_day(tmp_path: Path) -> None:
     day = {"valid_from": "2024-05-01", "valid_to": "2024-05-01"}
     fact = {"subject": "Maya", "relation": "visited", "object": "Paris", **day}
