@@ -19,6 +19,7 @@ from graphmem.models import (
     STATED_KINDS,
     Changes,
     Edge,
+    EdgeEnd,
     EdgeKey,
     EdgeQuery,
     Entity,
@@ -31,6 +32,7 @@ from graphmem.models import (
     is_retracted,
     retracted,
     utc_now,
+    with_end,
 )
 from graphmem.ontology import Ontology
 from graphmem.protocols import GraphBackend
@@ -96,7 +98,9 @@ def retract_fact(backend: GraphBackend, scope: Scope, ontology: Ontology, fact_i
     """
 
     def change(edge: Edge, now: datetime) -> Edge:
-        return edge if is_retracted(edge) else retracted(edge, now, fact_text(reason) or "retracted", stated_by="")
+        if is_retracted(edge):
+            return edge
+        return retracted(_ended_by_hand(edge, edge.valid_from, now), now, fact_text(reason) or "retracted")
 
     return _amended(backend, scope, ontology, fact_id, change)
 
@@ -121,9 +125,13 @@ def end_fact(
             raise InvalidInput(f"fact {fact_id} can't end at {end.isoformat()}: {began}")
         if edge.valid_to is not None and edge.valid_to <= end and (edge.superseded_by or edge.valid_to <= now):
             raise InvalidInput(f"fact {fact_id} can't end at {end.isoformat()}: it ends at {edge.valid_to.isoformat()}")
-        return ended(edge, end, now, fact_text(reason) or "over", stated_by="")
+        return ended(_ended_by_hand(edge, end, now), end, now, fact_text(reason) or "over")
 
     return _amended(backend, scope, ontology, fact_id, change)
+
+
+def _ended_by_hand(edge: Edge, at: datetime, now: datetime) -> Edge:
+    return with_end(edge, EdgeEnd(by="", at=at, told_at=now))
 
 
 def _amended(

@@ -361,7 +361,7 @@ class FactLedger:
         if end.corrected:
             self._corrected[by, (edge.source_id, edge.relation)] = edge
             if not is_retracted(edge):
-                self.change(retracted(edge, self._now, "corrected", stated_by=by, told_at=end.told_at))
+                self.change(retracted(with_end(edge, stated), self._now, "corrected"))
             return
         if edge.valid_to is not None and edge.valid_to <= at:
             further = (by,) if by and is_over(edge) else ()  # it was told as a past fact, which is now told again
@@ -374,7 +374,7 @@ class FactLedger:
             self._load_sources([edge])
         again = reopened(edge, end.told_at, self._sources.get(edge.id, ()), self._now)
         edge = edge.changed(episode_ids=_without(edge, again))
-        self._record([ended(edge, at, self._now, "over", stated_by=by, told_at=end.told_at)])
+        self._record([ended(with_end(edge, stated), at, self._now, "over")])
         self._record([again] if again is not None else [])
 
     def _may_overrule(self, teller: Teller | None, edge: Edge) -> bool:

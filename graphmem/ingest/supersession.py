@@ -14,7 +14,19 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, time, timedelta
 from typing import Any, Literal, NamedTuple
 
-from graphmem.models import Certainty, Edge, EdgeEnd, EdgeKey, end_of, ended, is_retracted, may_end, new_id, retracted
+from graphmem.models import (
+    Certainty,
+    Edge,
+    EdgeEnd,
+    EdgeKey,
+    end_of,
+    ended,
+    is_retracted,
+    may_end,
+    new_id,
+    retracted,
+    with_end,
+)
 from graphmem.models.base import END_OF_TIME, START_OF_TIME
 from graphmem.text.normalize import plain_fact
 
@@ -110,7 +122,8 @@ def superseded(edge: Edge, by: Edge, successor: str, now: datetime) -> Edge | No
             at = told_at(edge)
         else:
             return None
-    return ended(edge, at, now, "replaced", successor, stated_by=successor, told_at=told_at(by))
+    stated = EdgeEnd(by=successor, at=max(at, edge.valid_from), told_at=told_at(by))
+    return ended(with_end(edge, stated), at, now, "replaced", successor)
 
 
 def reopened(edge: Edge, at: datetime, sources: Sequence[FactSource], now: datetime) -> Edge | None:
@@ -371,7 +384,7 @@ class _Version:
         return stated or assumed or self.first
 
     def limit(self, ends: tuple[EdgeEnd, ...], end: datetime | None) -> None:
-        """Add the ends of another telling, of which `end` counts."""
+        """Apply the ends that another telling states; `end` is the one that counts among them."""
         self.ends += ends
         self.end = end_of(self.ends, self.end, end)
 

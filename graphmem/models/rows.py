@@ -401,7 +401,7 @@ def end_of(ends: Collection[EdgeEnd], *others: datetime | None) -> datetime | No
     ends
         The stated ends.
     *others
-        Ends of which nobody knows when they were told.
+        Ends whose time of telling isn't known.
     """
     recorded = {end.at for end in ends}
     found: datetime | None = min((at for at in others if at is not None and at not in recorded), default=None)
@@ -412,16 +412,7 @@ def end_of(ends: Collection[EdgeEnd], *others: datetime | None) -> datetime | No
     return found
 
 
-def ended(
-    edge: Edge,
-    at: datetime,
-    now: datetime,
-    reason: str,
-    by: str | None = None,
-    *,
-    stated_by: str | None = None,
-    told_at: datetime | None = None,
-) -> Edge:
+def ended(edge: Edge, at: datetime, now: datetime, reason: str, by: str | None = None) -> Edge:
     """Return a fact with an end, not before its beginning; a sooner end replaces a stated one, which is kept.
 
     Parameters
@@ -434,14 +425,9 @@ def ended(
         Why it ended.
     by
         Id of the fact that supersedes it.
-    stated_by
-        What `EdgeEnd.by` names; None if the end isn't stated but follows from other facts.
-    told_at
-        When the end was stated; by default `now`.
     """
     at = max(at, edge.valid_from)
     prior = edge.prior_valid_to or (edge.valid_to if edge.superseded_by is None else None)
-    edge = edge if stated_by is None else with_end(edge, EdgeEnd(by=stated_by, at=at, told_at=told_at or now))
     return edge.changed(valid_to=at, expired_at=now, superseded_by=by, end_reason=reason, prior_valid_to=prior)
 
 
@@ -450,17 +436,9 @@ def with_end(edge: Edge, end: EdgeEnd) -> Edge:
     return edge if end in edge.ends else edge.changed(ends=(*edge.ends, end))
 
 
-def retracted(
-    edge: Edge,
-    now: datetime,
-    reason: str,
-    by: str | None = None,
-    *,
-    stated_by: str | None = None,
-    told_at: datetime | None = None,
-) -> Edge:
+def retracted(edge: Edge, now: datetime, reason: str, by: str | None = None) -> Edge:
     """Return a fact that never held: it ends where it begins; parameters as in `ended`."""
-    return ended(edge, edge.valid_from, now, reason, by, stated_by=stated_by, told_at=told_at)
+    return ended(edge, edge.valid_from, now, reason, by)
 
 
 def is_past(valid_from: datetime, valid_to: datetime | None, superseded_by: str | None, now: datetime) -> bool:
