@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TypeVar
 
 import numpy as np
 
@@ -53,6 +54,8 @@ Observe = Callable[[Subgraph, Walk, Floats], None]
 
 _TRUST_POOL = 4  # facts that are looked at first for one of the trust that is asked for
 _MENTIONS = 10_000  # maximum mentions of a subgraph's entities in a walk, oldest episodes first
+
+T = TypeVar("T")
 
 
 def recall(
@@ -157,7 +160,7 @@ class _Run:
         while True:
             facts = self.best_facts(scored, stated, most, versions=not any_trust)
             sources = sources_of(self.backend, self.scopes, facts)
-            trusted = _one_of_each(with_trust(facts, sources, options.min_trust))
+            trusted = tuple(_first_of_each(with_trust(facts, sources, options.min_trust), _key))
             if any_trust or len(trusted) >= options.limit or len(facts) < most:
                 return scored, trusted, sources
             most *= _TRUST_POOL
@@ -286,11 +289,7 @@ class _Run:
             return near + stated.evidence.get(edge.id, 0.0)
 
         ranked = sorted(edges.values(), key=lambda edge: (-total(edge), -edge.valid_from.timestamp(), edge.id))
-        if not versions:
-            best: dict[EdgeKey, Edge] = {}
-            for edge in ranked:
-                best.setdefault(edge.key, edge)
-            ranked = list(best.values())
+        ranked = ranked if versions else _first_of_each(ranked, lambda edge: edge.key)
         facts: list[Fact] = []
         for start in range(0, len(ranked), most):  # a second part is read if facts of the first are hidden
             part = ranked[start : start + most]
@@ -361,12 +360,16 @@ def _score(
     return _Scored(graph, walk, parts, total)
 
 
-def _one_of_each(facts: Iterable[Fact]) -> tuple[Fact, ...]:
-    """Return the first fact of each edge key."""
-    best: dict[EdgeKey, Fact] = {}
-    for fact in facts:
-        best.setdefault((fact.source_id, fact.target_id, fact.relation, fact.edge_type), fact)
-    return tuple(best.values())
+def _first_of_each(items: Iterable[T], key: Callable[[T], EdgeKey]) -> list[T]:
+    """Return the first item of each edge key."""
+    found: dict[EdgeKey, T] = {}
+    for item in items:
+        found.setdefault(key(item), item)
+    return list(found.values())
+
+
+def _key(fact: Fact) -> EdgeKey:
+    return (fact.source_id, fact.target_id, fact.relation, fact.edge_type)
 
 
 def _best(scored: _Scored, limit: int, *, versions: bool) -> list[int]:
