@@ -357,8 +357,9 @@ class GraphMemory(Exploration):
             episodes=episodes,
             include_inferred=include_inferred,
         )
-        found = self._engine.recall.recall(self._scopes(scopes), with_asker(query, asked_by), options, trace=trace)
-        return found.changed(query=self._engine.redacted(query))
+        question = with_asker(query, asked_by)
+        found = self._engine.recall.recall(self._scopes(scopes), question, options, trace=trace)
+        return found if question == query else found.changed(query=self._engine.redacted(query))
 
     def search(
         self,
