@@ -174,9 +174,10 @@ def stop_at_exit(timeout: float = _AT_EXIT) -> None:
     """Stop the jobs of this process and wait for their threads; one that is in native code would abort the process."""
     jobs = list(_started)
     until = time.monotonic() + timeout
-    for wait in (False, True):  # all of them first, so that they end side by side
-        for job in jobs:
-            job.stop(max(0.0, until - time.monotonic()) if wait else 0.0)
+    for job in jobs:  # all of them before the first is waited for, so that they end side by side
+        job.stop(0.0)
+    for job in jobs:
+        job.stop(max(0.0, until - time.monotonic()))
 
 
 # as concurrent.futures does: before other handlers free what the threads still use, as those of spaCy

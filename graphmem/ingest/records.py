@@ -276,13 +276,10 @@ def _check(triple: Triple, short_names: Collection[str]) -> None:
 def _set_times(fields: dict[str, Any], zone: tzinfo | None) -> None:
     for name in _TIMES:
         if name in fields:
-            value = fields[name]
-            if name in _DATES_OF_FACTS and isinstance(value, str):
+            value, of_fact = fields[name], name in _DATES_OF_FACTS and isinstance(fields[name], str)
+            if of_fact:
                 value = first_day(value.strip())
-                zone_of_value = UTC if len(value) == 10 else zone
-            else:
-                zone_of_value = zone
-            fields[name] = read_time(name, value, zone_of_value)
+            fields[name] = read_time(name, value, UTC if of_fact and len(value) == 10 else zone)
 
 
 def first_day(text: str) -> str:

@@ -490,17 +490,13 @@ class _Slot:
         end = end_apart_from(edge, self._ids)
         end_told = min((each.told_at for each in edge.ends if each.at == end), default=None)
 
-        def begins(source: FactSource) -> datetime:
-            if (
-                end is None
-                or end_told is None
-                or not edge.valid_from < end <= source.told_at
-                or end_told > source.told_at
-            ):
+        def held_at(source: FactSource) -> datetime:
+            """Return a time at which the fact held that a source tells: before its end if that was known by then."""
+            if end is None or end_told is None or source.told_at < max(end, end_told) or end <= edge.valid_from:
                 return source.told_at
-            return max(edge.valid_from, end - timedelta(microseconds=1))  # it told of the fact that was over by then
+            return end - timedelta(microseconds=1)
 
-        further = (telling(s, None, begins(s), s.told_at) for s in known.values() if s is not first)
+        further = (telling(s, None, held_at(s), s.told_at) for s in known.values() if s is not first)
         return [telling(first, edge, told if assumed else edge.valid_from, told), *further]
 
     def _place(self, telling: _Telling, open_versions: dict[EdgeKey, _Version]) -> _Version:
