@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from graphmem.communities.summaries import (
     summary_of,
 )
 from graphmem.models import Community, Edge, Membership, Partition, Scope, new_id, utc_now
+from graphmem.models.base import TICK
 from graphmem.process import gc_paused
 from graphmem.protocols import GraphBackend
 from graphmem.text.normalize import relation_words
@@ -37,7 +38,6 @@ _SAME = 0.8
 """Minimum Jaccard similarity of old and new members for a community to keep its name."""
 
 _READ = 256  # communities per read of names and facts
-TICK = timedelta(microseconds=1)
 
 Redact = Callable[[str, Sequence[str]], str]
 """(text, names that may stay) → the text without personal data."""

@@ -15,7 +15,6 @@ from graphmem.communities.detection import chunk_of, detected_by_store, partitio
 from graphmem.communities.graph import CommunityFacts, read_facts
 from graphmem.communities.planning import (
     REFUSED,
-    TICK,
     Before,
     Plan,
     Planner,
@@ -44,6 +43,7 @@ from graphmem.models import (
     first_id_at,
     utc_now,
 )
+from graphmem.models.base import TICK
 from graphmem.protocols import GraphBackend, Redactor
 from graphmem.settings import Settings
 from graphmem.text.normalize import canonical

@@ -27,7 +27,7 @@ from graphmem.models import (
     retracted,
     with_end,
 )
-from graphmem.models.base import END_OF_TIME, START_OF_TIME
+from graphmem.models.base import END_OF_TIME, START_OF_TIME, TICK
 from graphmem.text.normalize import plain_fact
 
 DAY = timedelta(days=1)
@@ -494,7 +494,7 @@ class _Slot:
             """Return a time at which the fact held that a source tells: before its end if that was known by then."""
             if end is None or end_told is None or source.told_at < max(end, end_told) or end <= edge.valid_from:
                 return source.told_at
-            return end - timedelta(microseconds=1)
+            return end - TICK
 
         further = (telling(s, None, held_at(s), s.told_at) for s in known.values() if s is not first)
         return [telling(first, edge, told if assumed else edge.valid_from, told), *further]

@@ -6,7 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
@@ -49,7 +49,7 @@ from graphmem.models import (
     is_expired,
     new_id,
 )
-from graphmem.models.base import END_OF_TIME, START_OF_TIME
+from graphmem.models.base import END_OF_TIME, START_OF_TIME, TICK
 from graphmem.search.results import SearchOptions
 from graphmem.trust import SKIPPED
 from graphmem.upkeep.forget import Forgotten, summed
@@ -122,7 +122,7 @@ class Items(ScopedMemory):
         versions = self._current(puts)
         for put in puts:
             replaced = [e for session in _sessions(put.namespace, put.key) for e in versions.get(session, ())]
-            at = max([now, *(each.recorded_at + timedelta(microseconds=1) for each in replaced)])
+            at = max([now, *(each.recorded_at + TICK for each in replaced)])
             ends += [EpisodeEnd(each.id, at) for each in replaced]
             if put.value is not None:
                 current = _newest(each for each in replaced if not is_expired(each.expires_at, now))

@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from datetime import MAXYEAR, MINYEAR, UTC, datetime
+from datetime import MAXYEAR, MINYEAR, UTC, datetime, timedelta
 from functools import cache
 from typing import Annotated, Any, Self, cast
 
@@ -34,6 +34,9 @@ START_OF_TIME = datetime.min.replace(tzinfo=UTC)
 
 END_OF_TIME = datetime.max.replace(tzinfo=UTC)
 """The latest time, after every other."""
+
+TICK = timedelta(microseconds=1)
+"""The resolution of times; an interval without its end holds until one tick before it."""
 
 MAX_NAME_BYTES = 512
 MAX_RELATION_BYTES = 256

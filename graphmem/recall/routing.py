@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Literal
 
 from graphmem.models import AsOf, EdgeType
-from graphmem.models.base import START_OF_TIME
+from graphmem.models.base import START_OF_TIME, TICK
 from graphmem.recall.options import RecallOptions
 from graphmem.recall.subgraph import PAST
 from graphmem.results import Fact, RecallResult, Strategy
@@ -254,8 +254,6 @@ _PAST, _FUTURE, _GRAPH, _QUESTION, _GLOBAL = map(
 # Past times ---------------------------------------------------------------------------------------
 
 
-_INSTANT = timedelta(microseconds=1)
-
 Tense = Literal["past", "perfect", "present", "unknown"]
 
 _ABBREVIATED = r"(?i:(?<=\be\.g)|(?<=\bi\.e)|(?<=\b(?:jan|feb|mar|apr|jun|jul|aug|sep|oct|nov|dec))|(?<=\bsept))\."
@@ -407,7 +405,7 @@ def _undated(sentence: str, tense: Tense, now: datetime) -> Period | None:
 
 def options_then(options: RecallOptions, period: Period) -> RecallOptions:
     """Return the options of a recall of what held in a period."""
-    return options.changed(as_of=AsOf(valid=period.until - _INSTANT), ended_after=period.begin, only_ended=period.ended)
+    return options.changed(as_of=AsOf(valid=period.until - TICK), ended_after=period.begin, only_ended=period.ended)
 
 
 def until_begin_of(period: Period, facts: Iterable[Fact], question: str) -> Period | None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime, time, timedelta
 
-_STEP = timedelta(microseconds=1)  # an end is exclusive: the last moment of a period is before it
+from graphmem.models.base import TICK
+
 _DAY, _MONTH, _YEAR = 10, 7, 4  # characters of a date in ISO form
 
 
@@ -32,7 +33,7 @@ def first_and_last(begin: datetime | None, end: datetime | None, *, by_month: bo
     ends = [moment for moment in (begin, end) if moment is not None]
     if end is not None and all(moment.day == 1 and moment.time() == time.min for moment in ends):
         length = _YEAR if all(moment.month == 1 for moment in ends) else _MONTH
-    last = None if end is None else end if end == begin else end - _STEP
+    last = None if end is None else end if end == begin else end - TICK
     return _date(begin, length), _date(last, length)
 
 

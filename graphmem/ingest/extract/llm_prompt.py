@@ -10,6 +10,7 @@ from typing import Any
 from graphmem.llm.chat import as_data
 from graphmem.llm.structured import array_of, object_of
 from graphmem.models import Episode
+from graphmem.models.base import TICK
 from graphmem.ontology import Ontology
 from graphmem.protocols import ExtractionRequest, Known, KnownFact, KnownName
 from graphmem.text.normalize import display_name
@@ -249,7 +250,7 @@ def _fact_line(fact: KnownFact) -> str:
 
 def _times(fact: KnownFact) -> Iterator[str]:
     """Yield the day of a fact, or its first and its last one."""
-    first, last = fact.since or fact.told, fact.until and fact.until - timedelta(microseconds=1)
+    first, last = fact.since or fact.told, fact.until and fact.until - TICK
     is_of_a_day = first is not None and last is not None and last - first < timedelta(days=1)
     if first:
         yield f"{'told' if fact.since is None else 'on' if is_of_a_day else 'since'} {_day(first)}"
