@@ -54,6 +54,10 @@ class SpreadingOptions(Model):
         return self
 
 
+MAX_RECALLED = 10_000
+"""Maximum number of facts of a recall."""
+
+
 class RecallOptions(Model):
     """Options of a recall; see `graphmem.settings.Settings` for meanings and defaults.
 
@@ -61,7 +65,7 @@ class RecallOptions(Model):
     `only_ended` leaves out all others.
     """
 
-    limit: Annotated[int, Field(ge=0, le=10_000)]
+    limit: Annotated[int, Field(ge=0, le=MAX_RECALLED)]
     strategy: StrategyChoice
     max_hops: Annotated[int, Field(ge=0, le=6)]
     spreading: SpreadingOptions

@@ -33,6 +33,7 @@ from graphmem.adapters.mcp.results import (
     result,
 )
 from graphmem.memory import GraphMemory
+from graphmem.recall.options import MAX_RECALLED
 from graphmem.results import Fact
 from graphmem.search.context import term_weights
 from graphmem.text import counted
@@ -309,7 +310,7 @@ class CoreTools(ToolSet):
         """
         caller = self.caller()
         found = await caller.memory.arecall(
-            query, limit=min(10_000, offset + limit + 1), **caller.question(as_of, filters)
+            query, limit=min(MAX_RECALLED, offset + limit + 1), **caller.question(as_of, filters)
         )
         return await facts_page(caller, list(found), offset, limit, budget_tokens)
 
