@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from operator import index
-from typing import Annotated, Any, ClassVar, Self, TypedDict, TypeVar, cast
+from typing import Annotated, Any, ClassVar, Literal, Self, TypedDict, TypeVar, cast
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
@@ -512,15 +512,15 @@ def to_text(name: str, value: str) -> str:
     return value
 
 
-_FIRST_PERSON = re.compile(
-    r"(?<![\w-])i(?=[\s,;:?!'’)]|$)|\b(?:my|me|mine|myself|we|our|ours|ourselves)\b|(?-i:\b[Uu]s\b)", re.IGNORECASE
-)
+_SINGULAR = re.compile(r"(?<![\w-])i(?=[\s,;:?!'’)]|$)|\b(?:my|me|mine|myself)\b", re.IGNORECASE)
+_PLURAL = re.compile(r"\b(?:we|our|ours|ourselves)\b|(?-i:\b[Uu]s\b)", re.IGNORECASE)
 _TO_TELL = re.compile(r"(?:^|[.!?,:]|\bplease|\byou)\s*\b(?:give|let|remind|show|tell) (?:me|us)\b", re.IGNORECASE)
 
 
-def is_first_person(question: str) -> bool:
-    """Return whether a question is about who asks it: it has "I", "my", "our" …, other than in "tell me"."""
-    return _FIRST_PERSON.search(_TO_TELL.sub(" ", question)) is not None
+def first_person_of(question: str) -> Literal["singular", "plural"] | None:
+    """Return whether a question has "I", "my" …, other than in "tell me", or else "we", "our" …, or neither."""
+    told = _TO_TELL.sub(" ", question)
+    return "singular" if _SINGULAR.search(told) else "plural" if _PLURAL.search(told) else None
 
 
 def with_asker(question: str, asked_by: str | None) -> str:
@@ -531,4 +531,4 @@ def with_asker(question: str, asked_by: str | None) -> str:
     InvalidInput
         If the question is no text.
     """
-    return f"{asked_by}: {question}" if is_first_person(to_text("query", question)) and asked_by else question
+    return f"{asked_by}: {question}" if first_person_of(to_text("query", question)) and asked_by else question

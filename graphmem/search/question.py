@@ -11,6 +11,7 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Literal
 
+from graphmem.inputs import first_person_of
 from graphmem.recall.routing import TimeRange, covered, is_open
 from graphmem.search.names import Names, names_in
 from graphmem.text.date_patterns import PART
@@ -134,9 +135,11 @@ def parse_question(
 ) -> ParsedQuestion:
     """Parse a question with the speakers and names of a memory, and the names by which speakers are called.
 
-    Dates in it are relative to `now`; without it the question has no period.
+    Dates in it are relative to `now`; without it the question has no period. Who asks about "us" isn't whom it is about
+    where several people speak.
     """
     period = None if now is None else _period(text, now)
+    text = _without_asker(text, speakers)
     for name, speaker in {**_first_names(speakers), **called}.items():
         flags = re.IGNORECASE if text.islower() else 0
         if _stands_alone(name, text, flags):
@@ -153,6 +156,16 @@ def parse_question(
     named = tuple(found), tuple(seeds)
     subject = _subject_of({k: speakers[k] for k in asked}, text)
     return ParsedQuestion(text, first_person(said, who), asked, *named, side, asker, form, subject, period)
+
+
+def _without_asker(text: str, speakers: Sequence[str]) -> str:
+    """Return a question about "us" without the name of the one of several people who asks it."""
+    if sum(not side_of(None, speaker) for speaker in speakers) > 1:
+        for speaker in speakers:
+            own = text.removeprefix(f"{speaker}: ")
+            if own != text and first_person_of(own) == "plural":
+                return own
+    return text
 
 
 def _first_names(speakers: Sequence[str]) -> dict[str, str]:

@@ -16,7 +16,7 @@ from graphmem.embed import TokenVectors
 from graphmem.errors import EmbeddingFailed, IndexMismatch, IndexUnavailable, StoreFull, StoreReadOnly
 from graphmem.index.copies import MEMORY
 from graphmem.index.encoder import EpisodeEncoder
-from graphmem.inputs import is_first_person
+from graphmem.inputs import first_person_of
 from graphmem.models import AsOf, EpisodeQuery, RecallTrace, Scope, TracedEpisode, TracedSeed, is_live, utc_now
 from graphmem.process import one_blas_thread
 from graphmem.protocols import GraphBackend, VectorHit, VectorIndex
@@ -291,8 +291,8 @@ class GraphRAGService:
         """Return whether a question is about who asks, and who that is isn't known; a round trip for a given name."""
         if not _is_own(asked) or asked.speakers or corpus.has_assistant:
             return False
-        if asked_by is None:
-            return len(corpus.speakers) > 1
+        if asked_by is None:  # "we" are those who speak
+            return len(corpus.speakers) > 1 and first_person_of(asked.text) != "plural"
         name = canonical(asked_by)
         if any(canonical(speaker) == name for speaker in corpus.speakers):
             return False
@@ -507,7 +507,7 @@ def _walked(i: int, ranking: Ranking, corpus: Corpus) -> dict[str, Any]:
 
 def _is_own(asked: ParsedQuestion) -> bool:
     """Return whether a question is about who asks it."""
-    return asked.side == USER or is_first_person(asked.text)
+    return asked.side == USER or first_person_of(asked.text) is not None
 
 
 def _only_asker(asked: ParsedQuestion, corpus: Corpus) -> str | None:

@@ -53,11 +53,34 @@ def test_search_and_context_prefer_the_words_of_who_asks(memory: GraphMemory, as
     assert min((quotes.find(word) % 10_000, word) for word in ("parrot", "turtle"))[1] == pet
 
 
-@pytest.mark.parametrize("asked_by", [None, "Lena"])
-@pytest.mark.parametrize("question", ["Where do I work?", "MY HOME?", "Where did i, of all people, work?", "Our home?"])
-def test_nobody_answers_for_an_unknown_asker(memory: GraphMemory, question: str, asked_by: str | None) -> None:
+@pytest.mark.parametrize(
+    ("asked_by", "question"),
+    [
+        *((None, text) for text in ("Where do I work?", "MY HOME?", "Where did i, of all people, work?")),
+        *(
+            ("Lena", text)
+            for text in ("Where do I work?", "MY HOME?", "Where did i, of all people, work?", "Our home?")
+        ),
+    ],
+)
+def test_nobody_answers_for_an_unknown_asker(memory: GraphMemory, asked_by: str | None, question: str) -> None:
     assert memory.recall(question, asked_by=asked_by).facts == ()
     assert "Known facts" not in memory.context(question, asked_by=asked_by)
+
+
+TALK = [("Ines", "Staging runs at Hetzner."), ("Mo", "I asked for my staging invoices.")]
+
+
+@pytest.mark.server
+def test_we_are_all_who_speak(store_url: str, open_memory: OpenMemory) -> None:
+    memory = open_memory(store_url, embeddings="none", extractor="none")
+    memory.ingest([{"speaker": who, "text": text, "session_id": "team", "external_id": who} for who, text in TALK])
+    memory.add_facts([{"subject": "staging", "relation": "runs_on", "object": "Hetzner", "source": "Ines"}])
+    for asked_by in (None, "Mo"):
+        question = "Where do we run our staging?"
+        assert memory.recall(question, asked_by=asked_by)[0].target == "Hetzner"
+        assert memory.search(question, asked_by=asked_by)[0].episode.speaker == "Ines"
+    assert memory.search("Which invoices did I ask for?", asked_by="Mo")[0].episode.speaker == "Mo"
 
 
 def test_an_unknown_asker_may_ask_about_others(memory: GraphMemory) -> None:
