@@ -215,6 +215,21 @@ def without_reason(episode: Episode) -> ProcessingResult | None:
     return ProcessingResult(episode.id, error=error, attempts=episode.attempts, retry_at=episode.retry_at)
 
 
+def delayed_before(backend: GraphBackend, episode: Episode) -> list[Episode]:
+    """Return the earlier turns of the session of an episode that wait for their next attempt."""
+    earlier = backend.find_episodes([episode.scope], EpisodeQuery(state="pending", before=episode.id))
+    return [one for one in earlier if one.retry_at is not None]
+
+
+def after_delayed(backend: GraphBackend, episode: Episode, now: datetime) -> ProcessingResult:
+    """Return the result that has an episode extracted after those that `delayed_before` returns; no attempt counts."""
+    last = max(delayed_before(backend, episode), key=lambda one: one.retry_at or now, default=None)
+    failure = None if last is None else Failure.read(last.error)
+    error = None if failure is None else str(replace(failure, reason="ExtractionFailed: waits for an earlier turn"))
+    retry_at = now if last is None else last.retry_at
+    return ProcessingResult(episode.id, error=error, attempts=episode.attempts, retry_at=retry_at)
+
+
 def requeued(episode: Episode) -> ProcessingResult | None:
     """Return the result that requeues an extracted episode; None for ready-made facts and skipped episodes."""
     if episode.source == "triple" or SKIPPED in episode.metadata:

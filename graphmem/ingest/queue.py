@@ -23,7 +23,17 @@ from pathlib import Path
 from graphmem.errors import Conflict, ExtractionFailed, ExtractorMisconfigured, GraphMemError, InvalidInput
 from graphmem.ingest.contradictions import ContradictionCheck
 from graphmem.ingest.entity_matching import NoteLinks, SimilarEntities
-from graphmem.ingest.failures import Pause, RetryRule, attempts_after, pause_message, requeue, requeued, without_delay
+from graphmem.ingest.failures import (
+    Pause,
+    RetryRule,
+    after_delayed,
+    attempts_after,
+    delayed_before,
+    pause_message,
+    requeue,
+    requeued,
+    without_delay,
+)
 from graphmem.ingest.namesakes import tell_apart
 from graphmem.ingest.pool import ExtractionPool, ScopeRotation
 from graphmem.ingest.requests import build_requests
@@ -400,13 +410,16 @@ class ExtractionQueue:
             results = tell_apart(self._backend, scope, episodes, results)
         readings: list[InterpretedEpisode] = []
         failures: list[tuple[Episode, Exception]] = []
+        postponed: list[Episode] = []
         for episode, result in zip(episodes, results, strict=True):
             read = result if isinstance(result, Exception) else self._read(episode, result, done)
             if isinstance(read, Exception):
                 failures.append((episode, read))
+            elif isinstance(result, Extraction) and _ends_by_name(result) and self._is_early(episode, failures):
+                postponed.append(episode)
             else:
                 readings.append(read)
-        if readings or any(kind_of(error) == "episode" for _, error in failures):
+        if readings or postponed or any(kind_of(error) == "episode" for _, error in failures):
             self._answered()
         if self._contradictions is not None:
             readings = self._contradictions.check(self._backend, scope, readings, shown)
@@ -416,6 +429,9 @@ class ExtractionQueue:
             done.failing += [episode.id for episode, _ in failures]
             attempts = self._failed(failures)
             done.settled += self._backend.atomic(lambda: self._write_failures(scope, attempts))
+        if postponed:
+            now = self._clock()
+            self._write_failures(scope, [after_delayed(self._backend, episode, now) for episode in postponed])
         unsettled = {*outdated, *(episode.id for episode, _ in failures)}
         settled = [r.episode.id for r in readings if r.episode.id not in unsettled]
         done.extracted += settled
@@ -423,6 +439,11 @@ class ExtractionQueue:
         if settled:
             count("graph_extractions_total", len(settled), status="success")
         return outdated
+
+    def _is_early(self, episode: Episode, failures: Sequence[tuple[Episode, Exception]]) -> bool:
+        """Return whether an earlier turn of the session, which may tell what this one ends, is extracted again."""
+        sessions = {earlier.session_id for earlier, _ in failures} - {None}
+        return episode.session_id in sessions or bool(delayed_before(self._backend, episode))
 
     def _answered(self) -> None:
         """Record a reply of the model; if that ends a pause, make the delayed episodes due."""

@@ -322,6 +322,38 @@ def test_an_end_without_a_name_waits_for_the_turns_before_it_also_if_they_fail(
     assert "Jonas knows Tom" in facts(backend)
 
 
+class FailsFirst(Ending):
+    """As `Ending`; fails for a text in the first attempts."""
+
+    def __init__(self, failures: dict[str, int]) -> None:
+        super().__init__()
+        self._left = failures
+
+    def _one(self, text: str) -> Extraction | Exception:
+        self._left[text] = self._left.get(text, 0) - 1
+        return TimeoutError("no answer") if self._left[text] >= 0 else super()._one(text)
+
+
+@pytest.mark.parametrize("failures", [1, 2])
+@pytest.mark.parametrize("turns", [1, 4])
+def test_an_end_is_read_again_after_the_repeated_turn_that_tells_its_fact(
+    backend: GraphBackend, failures: int, turns: int
+) -> None:
+    now = [datetime(2026, 1, 9, tzinfo=UTC)]
+    for day, text in enumerate(("Maya works_at Acme", "Maya knows Tom", "Maya quits"), 1):
+        store(backend, text, session_id="a", occurred_at=datetime(2026, 1, day, tzinfo=UTC))
+    extractor = FailsFirst({"Maya works_at Acme": failures})
+    extractor.turns_per_call = turns
+    queue = ExtractionQueue(backend, extractor, DEFAULT_ONTOLOGY, Settings(), clock=lambda: now[0])
+    for _ in range(failures + 1):
+        assert facts(backend) in ([], ["Maya knows Tom"])
+        queue.process()
+        now[0] += timedelta(minutes=1)
+    [job] = backend.find_edges([SCOPE], EdgeQuery(relations=("works_at",), versions="all"))
+    assert (job.valid_from, job.valid_to) == (datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 3, tzinfo=UTC))
+    assert backend.find_episodes([SCOPE], EpisodeQuery(state="pending")) == []
+
+
 class Knowing(Parallel):
     """As `Parallel`; notes the facts that each request shows."""
 
