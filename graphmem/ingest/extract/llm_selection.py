@@ -39,6 +39,11 @@ _BESIDE_DATES = frozenset(
     "morning noon afternoon evening am pm".split()
 )
 
+_CALENDAR = (
+    "monday tuesday wednesday thursday friday saturday sunday "
+    "january february march april june july august september october november december"
+).split()
+
 _NUMBER = re.compile(r"\d+")
 _AMOUNT = re.compile(
     r"(?<![\w.,])(\d{1,3}(?:,\d{3})+|\d+)(\.\d+)?(?:(k|m|bn)|\s(thousand|grand|million))?\b", re.IGNORECASE
@@ -152,6 +157,7 @@ class Grounds:
             if not occurring.isdisjoint((code, *others)) or any(sign in text for text in texts)
         }
         occurring |= currencies or _CURRENCIES.keys()  # without any a model may know which one is meant
+        occurring |= {name for name in _CALENDAR if not occurring.isdisjoint((name[:3], name[:4]))}  # "mon to thurs"
         self._words = frozenset(occurring)
         self._stems = frozenset(stem(word) for word in self._words)
         spelled = (number for sequence in sequences for number in spelled_numbers(sequence))

@@ -325,6 +325,8 @@ def test_an_end_without_a_name_waits_for_the_turns_before_it_also_if_they_fail(
 class FailsFirst(Ending):
     """As `Ending`; fails for a text in the first attempts."""
 
+    turns_per_call = 1
+
     def __init__(self, failures: dict[str, int]) -> None:
         super().__init__()
         self._left = failures

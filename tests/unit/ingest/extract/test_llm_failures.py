@@ -210,6 +210,8 @@ def test_the_least_certain_facts_go_first() -> None:
         ("It was 9,500, I think.", "€9.5k"),
         ("There is one for 8.8 in Henley.", "£8,800"),
         ("We swap on Mondays at 10.", "Mondays at 10:00"),
+        ("i do mon to thurs, 4 days", "Monday to Thursday"),
+        ("open from sept till xmas", "September"),
         ("The offer was 412.", "412,000 GBP"),
         ("I'm at st jamess on mondays.", "St James's"),
         ("They kill our own k8s.", "Kubernetes"),
