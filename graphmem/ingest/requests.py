@@ -156,6 +156,7 @@ def find_known(
                 told=edge.told_at,
                 until=edge.valid_to,
                 certainty=edge.certainty,
+                kind="event" if edge.kind == "event" else "state",
             )
             for edge in facts
             if edge.source_id in entities and edge.target_id in entities

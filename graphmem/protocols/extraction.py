@@ -125,7 +125,8 @@ class KnownName:
 class KnownFact:
     """A fact of the memory that an episode may confirm, end or correct.
 
-    `since` is None if its beginning isn't known; `told` is when it was stated first.
+    `since` is None if its beginning isn't known; `told` is when it was stated first. An event happened between `since`
+    and `until`.
     """
 
     id: str
@@ -137,6 +138,7 @@ class KnownFact:
     told: datetime | None = None
     until: datetime | None = None
     certainty: Certainty = "stated"
+    kind: Literal["state", "event"] = "state"
 
 
 @dataclass(frozen=True, slots=True)

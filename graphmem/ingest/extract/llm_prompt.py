@@ -24,7 +24,7 @@ episodes add: entities, facts, and the ends of known facts.
 Blocks
 - <known>: names that the memory has, each with its type and its other names, and numbered facts: what holds so far or \
 is planned, since which day and until which last day, or if no beginning is known, the day on which it was told; what \
-happened on one day has that day.
+happened has its day, or the days between which it happened.
 - <context>: earlier turns, for understanding words such as "she", "there" or "yes". Note nothing from them that the \
 new episodes don't say.
 - <episode>: what to read. Where there are several, they follow each other, and a later one may answer, correct or \
@@ -252,9 +252,11 @@ def _times(fact: KnownFact) -> Iterator[str]:
     """Yield the day of a fact, or its first and its last one."""
     first, last = fact.since or fact.told, fact.until and fact.until - TICK
     is_of_a_day = first is not None and last is not None and last - first < timedelta(days=1)
-    if first:
+    if fact.kind == "event" and fact.since and last and not is_of_a_day:
+        yield f"between {_day(fact.since)} and {_day(last)}"
+    elif first:
         yield f"{'told' if fact.since is None else 'on' if is_of_a_day else 'since'} {_day(first)}"
-    if last and not is_of_a_day:
+    if last and fact.kind == "state" and not is_of_a_day:
         yield f"until {_day(last)}"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Collection
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -192,10 +193,12 @@ def test_the_prompt_shows_the_day_of_an_event() -> None:
     rome = KnownFact(
         id="1", source="Sam Okafor", relation="visited", target="Rome", since=day, until=day.replace(day=11)
     )
-    known = Known((KnownName("Sam Okafor", "person"),), (rome,))
+    oslo = replace(rome, target="Oslo", kind="event", until=day.replace(month=2))
+    known = Known((KnownName("Sam Okafor", "person"),), (rome, oslo))
     model = scripted({"entities": [], "facts": [], "ended": []})
     LLMExtractor(model).extract([ExtractionRequest(episode("Did Sam Okafor leave?"), known=known)])
     assert "1. Sam Okafor visited Rome (on 2025-01-10)\n" in model.seen[0]
+    assert "2. Sam Okafor visited Oslo (between 2025-01-10 and 2025-02-09)\n" in model.seen[0]
 
 
 def test_text_of_a_fact_cannot_close_the_block(backend: GraphBackend) -> None:
