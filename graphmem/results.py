@@ -385,10 +385,11 @@ MAX_REJECTED = 1000
 
 
 class Rejected(Model):
-    """A rejected item and the reason."""
+    """A rejected item, the reason, and its number among the given items, from 1; None for a line of a file."""
 
     item: str
     reason: str
+    number: int | None = None
 
 
 class LoadReport(Model):

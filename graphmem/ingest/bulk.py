@@ -225,13 +225,13 @@ class Progress:
         whole = self.received * self.extracts + self.to_index * self.indexes
         return min(1.0, done / whole) if whole else 1.0
 
-    def reject(self, item: object, error: Exception, redaction: Redaction | None) -> None:
-        """Count a rejected item and keep up to `MAX_REJECTED` of them for the report, redacted."""
+    def reject(self, item: object, error: Exception, redaction: Redaction | None, number: int) -> None:
+        """Count a rejected item and keep up to `MAX_REJECTED` of them for the report, redacted; numbers begin at 1."""
         self.rejected_count += 1
         if len(self.rejected) < MAX_REJECTED:
             texts = f"{item!r:.1000}", str(error)
             shown, reason = texts if redaction is None else map(redaction.text, texts)
-            self.rejected.append(Rejected(item=shown[:200], reason=reason))
+            self.rejected.append(Rejected(item=shown[:200], reason=reason, number=number))
 
     def report(self, seconds: float) -> LoadReport:
         """Return the final report: its counts, by name, of the writes and of the load."""
@@ -339,13 +339,13 @@ class Loader:
         started, progress = time.perf_counter(), Progress(extracts=self._queue is not None, indexes=True)
         for batch in _batches(items, self._batch_size):
             episodes: list[Episode] = []
-            for item in batch:
+            for number, item in enumerate(batch, progress.received + 1):
                 try:
                     episodes.append(self.to_episode(scope, to_item(item)))
                 except InvalidInput as error:
                     if not skip_invalid:
                         raise
-                    progress.reject(item, error, self._redaction)
+                    progress.reject(item, error, self._redaction, number)
             added = self._backend.add_episodes(scope, episodes)
             created = [new for _, new in added]
             progress.differing += self._count_differing(scope, dict(zip(added, episodes, strict=True)))
@@ -433,7 +433,7 @@ class Loader:
         progress: Progress,
     ) -> Written:
         groups: dict[str | None, list[_Stated]] = {}
-        for value in batch:
+        for number, value in enumerate(batch, progress.received + 1):
             try:
                 triple = Triple.of(value)
                 if self._redaction is not None:
@@ -442,8 +442,8 @@ class Loader:
                 groups.setdefault(triple.source or None, []).append((triple, statement))
             except InvalidInput as error:
                 if not skip_invalid:
-                    raise
-                progress.reject(value, error, self._redaction)
+                    raise type(error)(f"fact {number}: {error}") from error
+                progress.reject(value, error, self._redaction, number)
         return self._write_triples(scope, groups, occurred_at)
 
     def _short_names(self, scope: Scope, triple: Triple) -> frozenset[str]:

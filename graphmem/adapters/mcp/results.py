@@ -119,7 +119,7 @@ class Remembered(BaseModel):
 
 
 class Added(BaseModel):
-    """Numbers of facts that were received, are new, were confirmed, ended others, or were refused."""
+    """Numbers of facts that were received, are new, were confirmed or ended others, and which were refused and why."""
 
     received: int
     new: int

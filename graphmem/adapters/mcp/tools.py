@@ -380,7 +380,7 @@ class CoreTools(ToolSet):
         properties = authorship(caller)
         triples = [{**fact.model_dump(exclude_none=True), "metadata": properties} for fact in facts]
         report = await caller.memory.aadd_facts(triples, skip_invalid=True)
-        refused = [clean(one.reason)[:300] for one in report.rejected[:_REFUSED]]
+        refused = [clean(f"fact {one.number}: {one.reason}")[:300] for one in report.rejected[:_REFUSED]]
         added = Added(
             received=report.received,
             new=report.edges,

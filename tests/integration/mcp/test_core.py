@@ -86,6 +86,16 @@ def test_both_eras_get_instructions_of_less_than_a_kilobyte(memory: GraphMemory,
     assert len(INSTRUCTIONS.encode()) < 1024
 
 
+def test_a_refused_fact_is_named_by_its_number(memory: GraphMemory, era: str) -> None:
+    async def work(client: Client) -> None:
+        given = [FACTS[0], {**FACTS[0], "valid_from": "yesterday"}, FACTS[1], {**FACTS[0], "subject": " "}]
+        added = data_of(await client.call_tool("memory_add_facts", {"facts": given}))
+        assert (added["received"], added["new"]) == (4, 2)
+        assert [reason.partition(":")[0] for reason in added["refused"]] == ["fact 2", "fact 4"]
+
+    run(MemoryServer(memory), era, work)
+
+
 def test_facts_are_added_recalled_and_have_a_history(memory: GraphMemory, era: str) -> None:
     async def work(client: Client) -> None:
         data_of(await client.call_tool("memory_add_facts", {"facts": FACTS[:1]}))
