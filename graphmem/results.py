@@ -421,6 +421,8 @@ class LoadReport(Model):
         by its name ("nested field 'history'").
     unknown_types
         Number of mentions whose stated type isn't in the ontology, by that type; it is stored as ``concept``.
+    unread_files
+        Number of files in folders and archives that were left out because of their kind, by suffix (``.pdf``).
     notes
         How the columns of CSV files were read: those that are metadata only, and by what the rows are dated.
     seconds
@@ -442,6 +444,7 @@ class LoadReport(Model):
     rejected_count: int = 0
     dropped: dict[str, int] = {}
     unknown_types: dict[str, int] = {}
+    unread_files: dict[str, int] = {}
     notes: tuple[str, ...] = ()
     seconds: float = 0.0
 
@@ -451,17 +454,19 @@ class LoadReport(Model):
         counts = {
             name: sum(getattr(report, name) for report in reports)
             for name in cls.model_fields
-            if name not in ("rejected", "dropped", "unknown_types", "notes")
+            if name not in ("rejected", "dropped", "unknown_types", "unread_files", "notes")
         }
         rejected = tuple(each for report in reports for each in report.rejected)
-        dropped, unknown_types = Counter[str](), Counter[str]()
+        dropped, unknown_types, unread_files = Counter[str](), Counter[str](), Counter[str]()
         for report in reports:
             dropped.update(report.dropped)
             unknown_types.update(report.unknown_types)
+            unread_files.update(report.unread_files)
         return cls(
             **counts,
             rejected=rejected[:MAX_REJECTED],
             dropped=dict(dropped),
             unknown_types=dict(unknown_types),
+            unread_files=dict(unread_files),
             notes=tuple(each for report in reports for each in report.notes),
         )

@@ -89,11 +89,12 @@ def _require_known(name: str, word: str | None, known: tuple[str, ...]) -> None:
         raise InvalidInput(f"{name}: {word!r} is not one of {', '.join(known)}")
 
 
-def find_files(paths: Iterable[str | Path]) -> list[File]:
+def find_files(paths: Iterable[str | Path], unread: Counter[str] | None = None) -> list[File]:
     """Return the files that these paths name; for a folder or zip archive its files of known kinds, sorted by name.
 
     Hidden files and folders are skipped, as are archives inside, unrelated JSON (settings, the lists of a Slack export)
     and the other files of a ChatGPT export. Symbolic links to folders are not followed; ``-`` is returned unchanged.
+    Files of unknown kinds are counted in `unread`, by their suffix in lower case.
 
     Raises
     ------
@@ -102,9 +103,12 @@ def find_files(paths: Iterable[str | Path]) -> list[File]:
         exceeds the limits on unpacked size.
     """
     found: list[File] = []
+    unread = Counter() if unread is None else unread
     for path in map(Path, paths):
         if path.is_dir():
-            found += _readable(path, list(_walk(path)), "folder")
+            contents = list(_walk(path))
+            found += _readable(path, contents, "folder")
+            unread.update(_unknown(contents))
         elif str(path) != "-" and not path.exists():
             raise InvalidInput(f"{path}: there is no such file or folder")
         elif path.is_file() and belongs_to_database(path):
@@ -113,6 +117,7 @@ def find_files(paths: Iterable[str | Path]) -> list[File]:
             contents = members(path)
             require_bearable(path, [member for member in contents if _is_known(member)])
             found += _readable(path, contents, "zip archive")
+            unread.update(_unknown(contents))
         else:
             found.append(path)
     return found
@@ -126,6 +131,11 @@ def _walk(folder: Path) -> Iterator[Path]:
 
 def _is_known(file: File) -> bool:
     return file.suffix.lower() in SUFFIXES
+
+
+def _unknown(files: Iterable[File]) -> Iterator[str]:
+    """Yield the suffix of each file of an unknown kind."""
+    return (file.suffix.lower() or "no suffix" for file in files if not _is_known(file))
 
 
 def _readable(where: Path, files: Sequence[File], kind: str) -> list[File]:
@@ -189,6 +199,8 @@ class FileLoad:
         The stream read for ``-``.
     redact
         Removes personal data from what the report says about refused records.
+    unread
+        Numbers of files of unknown kinds beside these, by suffix.
     """
 
     files: Sequence[File]
@@ -197,6 +209,7 @@ class FileLoad:
     skip_invalid: bool = True
     stdin: IO[bytes] | None = None
     redact: Callable[[str], str] = str
+    unread: Mapping[str, int] = field(default_factory=dict[str, int])
     refused: list[Refused] = field(default_factory=list[Refused])
     refused_count: int = 0
     progress: Progress | None = None
@@ -269,7 +282,13 @@ class FileLoad:
         rejected = tuple(Rejected(item=f"{r.source}, line {r.line}", reason=r.reason) for r in self.refused)
         fields = {f"nested field {self.redact(name)!r:.60}": number for name, number in self._left_out.items()}
         notes = tuple(self._notes)
-        lines = LoadReport(rejected=rejected, rejected_count=self.refused_count, dropped=fields, notes=notes)
+        lines = LoadReport(
+            rejected=rejected,
+            rejected_count=self.refused_count,
+            dropped=fields,
+            notes=notes,
+            unread_files={self.redact(suffix): number for suffix, number in self.unread.items()},
+        )
         return LoadReport.combined((lines, *self._reports))
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, tzinfo
 from functools import cached_property
@@ -254,7 +255,9 @@ class GraphMemory(Exploration):
 
             options = FileOptions(file_format, timezone, date_order, columns or {})
             names, redact = self._engine.ontology.short_names, self._engine.redacted
-            load = FileLoad(find_files([items]), options, names, skip_invalid=skip_invalid, redact=redact)
+            unread = Counter[str]()
+            files = find_files([items], unread)
+            load = FileLoad(files, options, names, skip_invalid=skip_invalid, redact=redact, unread=unread)
             return load.run(self, on_progress)
         if any(option is not None for option in (file_format, timezone, date_order, columns)):
             raise InvalidInput(

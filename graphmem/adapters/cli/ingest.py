@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Generator, Sequence
+from collections import Counter
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
@@ -110,7 +111,9 @@ def ingest(
     short_names = choose_ontology(session.settings).short_names
     options = FileOptions(format_, timezone, date_order, _columns(column or ()))  # pyright: ignore[reportArgumentType]
     redact = partial(PatternRedactor().redact, names=()) if session.settings.redact == "all" else str
-    load = FileLoad(find_files(files), options, short_names, stdin=sys.stdin.buffer, redact=redact)
+    unread = Counter[str]()
+    found = find_files(files, unread)
+    load = FileLoad(found, options, short_names, stdin=sys.stdin.buffer, redact=redact, unread=unread)
     with session.open(extractor=extractor, make=True) as memory:
         try:
             with _progress_bar(session.out, load) as on_progress:
@@ -231,6 +234,7 @@ def _print_result(session: Session, memory: GraphMemory, load: FileLoad) -> None
                 "waiting": memory.stats().pending_episodes,
                 "dropped": report.dropped,
                 "unknown_types": report.unknown_types,
+                "unread_files": report.unread_files,
                 "notes": report.notes,
                 "refused_count": report.rejected_count,
                 "refused": [{"file": r.source, "line": r.line, "reason": r.reason} for r in load.refused]
@@ -278,13 +282,21 @@ def _summary(report: LoadReport, files: int) -> list[tuple[str, Any]]:
     for reason, number in sorted(report.dropped.items(), key=lambda item: -item[1]):
         words = LEFT_OUT.get(reason)
         rows.append(("left out", f"{number:,} × {reason}" + (f": {words}" if words else "")))
-    if types := sorted(report.unknown_types.items(), key=lambda item: -item[1]):
-        listed = ", ".join(f"{number:,} × {word}" for word, number in types[:_PRINTED])
-        more = f" and {len(types) - _PRINTED:,} more" if len(types) > _PRINTED else ""
-        rows.append(("unknown types", f"{listed}{more}: stored as concept; the setting ontology adds types"))
+    if report.unknown_types:
+        types = _numbers(report.unknown_types)
+        rows.append(("unknown types", f"{types}: stored as concept; the setting ontology adds types"))
+    if report.unread_files:
+        rows.append(("files not read", f"{_numbers(report.unread_files)}: of unknown kinds"))
     rows += [("note", note) for note in report.notes[:_PRINTED]]
     speed = f", {report.received / report.seconds:,.0f} a second" if report.seconds and report.received else ""
     rows.append(("time", f"{report.seconds:.1f} s{speed}"))
     if report.rejected_count:
         rows.append(("refused", report.rejected_count))
     return rows
+
+
+def _numbers(counts: Mapping[str, int]) -> str:
+    """Return what was counted, the most first, cut off after `_PRINTED` names."""
+    ordered = sorted(counts.items(), key=lambda item: -item[1])
+    listed = ", ".join(f"{number:,} × {name}" for name, number in ordered[:_PRINTED])
+    return f"{listed} and {len(ordered) - _PRINTED:,} more" if len(ordered) > _PRINTED else listed

@@ -659,3 +659,18 @@ def test_a_file_that_is_missing_is_named_once(filled: Shell, command: tuple[str,
 def test_only_an_entity_is_forgotten_with_episodes(filled: Shell) -> None:
     ran = filled.run("forget", "--speaker", "Maya", "--with-episodes", "--yes")
     assert (ran.code, "--with-episodes is for an entity" in " ".join(ran.err.split())) == (2, True)
+
+
+def test_files_of_unknown_kinds_are_counted(shell: Shell) -> None:
+    (shell.folder / "docs/sub").mkdir(parents=True)
+    for name in ("a.md", "b.pdf", "sub/c.PDF", "d.png", "Makefile", ".hidden.pdf"):
+        shell.write(f"docs/{name}", "Text.")
+
+    printed = shell.run("ingest", "docs", "--extractor", "none")
+    document = shell.run("ingest", "docs", "--extractor", "none", "--json").document
+    alone = shell.run("ingest", "docs/a.md", "--extractor", "none")
+
+    [row] = [line for line in printed.out.splitlines() if line.startswith("files not read")]
+    assert row.split(maxsplit=3)[3] == "2 × .pdf, 1 × no suffix, 1 × .png: of unknown kinds"
+    assert document["unread_files"] == {".pdf": 2, "no suffix": 1, ".png": 1}
+    assert "files not read" not in alone.out
