@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from graphmem.errors import Conflict, InvalidInput
-from graphmem.models import Episode, EpisodeQuery, Mention, Scope, ended_by
+from graphmem.models import Episode, EpisodeQuery, Mention, Scope, SessionSummary, combined_sessions, ended_by
 from graphmem.protocols import EpisodeStore, require_no_cursor
 from graphmem_neo4j.connection import Neo4jRole, Transaction
 from graphmem_neo4j.rows import (
@@ -55,6 +55,23 @@ class Neo4jEpisodes(Neo4jRole, EpisodeStore):
         """Return the ids of all episodes that match."""
         return self._matching(scopes, query, limit=_ALL, ids_only=True)
 
+    def find_sessions(
+        self, scopes: Sequence[Scope], query: EpisodeQuery, *, after: str | None = None, limit: int = 1000
+    ) -> list[SessionSummary]:
+        """Return a page of the sessions that matching episodes are of.
+
+        The server counts the episodes of all sessions for each page, as it orders texts by UTF-16.
+        """
+        if (values := self._values(scopes, query)) is None:
+            return []
+        rows = self._database.read("sessions_of_scopes", scopes, after="", **values)
+        parts = (
+            SessionSummary(session_id, number, moment(first), moment(last), tuple(speakers))
+            for session_id, number, first, last, speakers in rows
+            if after is None or session_id > after
+        )
+        return combined_sessions(parts, limit)
+
     def _matching(
         self,
         scopes: Sequence[Scope],
@@ -65,12 +82,15 @@ class Neo4jEpisodes(Neo4jRole, EpisodeStore):
         newest_first: bool = False,
         ids_only: bool = False,
     ) -> list[Any]:
+        if (values := self._values(scopes, query)) is None:
+            return []
+        values |= {"after": after, "limit": limit, "newest": newest_first, "ids_only": ids_only}
+        return [row for rows in self._page(scopes, query, values, newest_first=newest_first) for row in rows]
+
+    def _values(self, scopes: Sequence[Scope], query: EpisodeQuery) -> dict[str, Any] | None:
+        """Return the parameters of the fragment ``episode_filters``; None for a query that nothing matches."""
         values: dict[str, Any] = {
             "scopes": keys_of(scopes),
-            "after": after,
-            "limit": limit,
-            "newest": newest_first,
-            "ids_only": ids_only,
             "ids": None if query.ids is None else ids_of(query.ids),
             "external_ids": query.external_ids,
             "session": query.session_id,
@@ -90,9 +110,10 @@ class Neo4jEpisodes(Neo4jRole, EpisodeStore):
         if query.before is not None:
             last = self._database.read("session_of_episode", scopes, id=query.before, scopes=values["scopes"])
             if not last or query.session_id not in (None, last[0][1]):
-                return []
+                return None
             values["before_scope"], values["before_session"], _ = last[0]
-        return [row for rows in self._page(scopes, query, values, newest_first=newest_first) for row in rows]
+            values["scopes"], values["session"] = [values["before_scope"]], values["before_session"]
+        return values
 
     def _page(
         self, scopes: Sequence[Scope], query: EpisodeQuery, values: dict[str, Any], *, newest_first: bool
@@ -104,8 +125,6 @@ class Neo4jEpisodes(Neo4jRole, EpisodeStore):
         if query.external_ids is not None:
             keys = list(dict.fromkeys(index_key(external_id) for external_id in query.external_ids))
             return read("episodes_by_external_id", scopes, external_keys=keys, **values)
-        if query.before is not None:
-            values["scopes"], values["session"] = [values["before_scope"]], values["before_session"]
         sessions = None if query.filters is None else query.filters.session_ids
         if values["session"] is not None:
             sessions = (values["session"],)

@@ -8,7 +8,16 @@ from datetime import datetime
 from typing import Any
 
 from graphmem.errors import Conflict, InvalidInput
-from graphmem.models import Episode, EpisodeQuery, Mention, Scope, ended_by, with_attachments
+from graphmem.models import (
+    Episode,
+    EpisodeQuery,
+    Mention,
+    Scope,
+    SessionSummary,
+    combined_sessions,
+    ended_by,
+    with_attachments,
+)
 from graphmem.protocols import EpisodeStore, require_no_cursor
 from graphmem_sqlite.connection import SQLiteRole
 from graphmem_sqlite.rows import (
@@ -99,6 +108,14 @@ _FILTERED = {
     "metadata": "AND (:contained = '' OR instr(x.metadata, :contained)) AND metadata_matches(x.metadata, :metadata)",
 }
 """Field of a filter → its condition."""
+_SESSIONS = """
+SELECT x.session_id, count(*), min(x.occurred_at), max(x.occurred_at),
+    json_group_array(DISTINCT x.speaker) FILTER (WHERE x.speaker IS NOT NULL)
+FROM episodes AS x INDEXED BY episodes_by_session WHERE x.scope = :scope
+"""
+_FIRST_SESSIONS = "AND x.session_id >= ''"
+_SESSIONS_AFTER = "AND x.session_id > :after"
+_SESSIONS_END = "GROUP BY x.session_id ORDER BY x.session_id LIMIT :limit"
 _PENDING = "AND x.processed_at IS NULL AND (x.error IS NULL OR x.retry_at IS NOT NULL)"
 _STATES = {
     "processed": "AND x.processed_at IS NOT NULL",
@@ -251,6 +268,22 @@ class SQLiteEpisodes(SQLiteRole, EpisodeStore):
             values["scopes"] = as_json(scope_keys(connection, scopes))
             return [found for (found,) in connection.execute(episode_statement(query, page=ID_PAGE), values)]
 
+    def find_sessions(
+        self, scopes: Sequence[Scope], query: EpisodeQuery, *, after: str | None = None, limit: int = 1000
+    ) -> list[SessionSummary]:
+        """Return a page of the sessions that matching episodes are of; reads the episodes of this page only."""
+        statement = session_statement(query, later_page=after is not None)
+        values = {**_values(query), "after": after, "limit": limit}
+        found: list[SessionSummary] = []
+        with self._database.reading() as connection:
+            keys = scope_keys(connection, scopes)
+            values["scopes"] = as_json(keys)
+            for key in keys:
+                for row in connection.execute(statement, {**values, "scope": key}):
+                    first, last, speakers = moment(row[2]), moment(row[3]), tuple(json.loads(row[4]))
+                    found.append(SessionSummary(row[0], row[1], first, last, speakers))
+        return combined_sessions(found, limit)
+
     def claim_episodes(
         self,
         owner: str,
@@ -390,14 +423,25 @@ def _values(query: EpisodeQuery) -> dict[str, Any]:
 def episode_statement(query: EpisodeQuery, *, newest_first: bool = False, page: tuple[str, ...] = _PAGE) -> str:
     """Return the statement that reads a page of a query, assembled from constants."""
     served, begin, end = _way_in(query, newest_first=newest_first)
+    order = _NEWEST_FIRST if newest_first else _BY_ID_ORDER
+    return " ".join((*page, begin, _SCOPE_CHECK, *_conditions(query, served), end, order))
+
+
+def session_statement(query: EpisodeQuery, *, later_page: bool) -> str:
+    """Return the statement that reads a page of the sessions of one scope, assembled from constants."""
+    begin = _SESSIONS_AFTER if later_page else _FIRST_SESSIONS
+    return " ".join((_SESSIONS, begin, *_conditions(query), _SESSIONS_END))
+
+
+def _conditions(query: EpisodeQuery, served: str = "") -> list[str]:
+    """Return the conditions of a query, without that of a field which is served by an index."""
     filters = [text for name, text in _FILTERS.items() if name != served and getattr(query, name) is not None]
     if (wanted := query.filters) is not None:
         given = (name for name in _FILTERED if getattr(wanted, name) not in (None, {}))
         filters += [_FILTERED[name] for name in given if name != served]
     if query.state is not None:
         filters.append(_STATES[query.state])
-    order = _NEWEST_FIRST if newest_first else _BY_ID_ORDER
-    return " ".join((*page, begin, _SCOPE_CHECK, *filters, end, order))
+    return filters
 
 
 def _way_in(query: EpisodeQuery, *, newest_first: bool) -> tuple[str, str, str]:

@@ -383,6 +383,37 @@ class EntityHit:
     edge_types: int
 
 
+@dataclass(frozen=True, slots=True)
+class SessionSummary:
+    """A session: its id, the number of its episodes, when they occurred, and who spoke.
+
+    `first_at` and `last_at` are the times of the earliest and the latest episode; `speakers` are sorted.
+    """
+
+    id: str
+    episodes: int
+    first_at: datetime
+    last_at: datetime
+    speakers: tuple[str, ...] = ()
+
+
+def combined_sessions(parts: Iterable[SessionSummary], limit: int) -> list[SessionSummary]:
+    """Return the first sessions by id, at most `limit`, of summaries of parts of them: of episodes, or of scopes."""
+    groups: dict[str, list[SessionSummary]] = {}
+    for part in parts:
+        groups.setdefault(part.id, []).append(part)
+    return [
+        SessionSummary(
+            id=session_id,
+            episodes=sum(part.episodes for part in group),
+            first_at=min(part.first_at for part in group),
+            last_at=max(part.last_at for part in group),
+            speakers=tuple(sorted({speaker for part in group for speaker in part.speakers})),
+        )
+        for session_id, group in sorted(groups.items())[:limit]
+    ]
+
+
 class ActiveFact(NamedTuple):
     """Columns of an active fact between two unarchived entities that community detection reads.
 

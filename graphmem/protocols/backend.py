@@ -38,7 +38,9 @@ from graphmem.models import (
     RecallQuery,
     RecallTrace,
     Scope,
+    SessionSummary,
     StoreStats,
+    combined_sessions,
 )
 from graphmem.models.base import END_OF_TIME
 from graphmem.protocols.stores import (
@@ -377,6 +379,29 @@ class GraphBackend(
         Stores may override it to read only the ids: a search with filters calls it.
         """
         return [episode.id for episode in self.all_episodes(scopes, query)]
+
+    def find_sessions(
+        self, scopes: Sequence[Scope], query: EpisodeQuery, *, after: str | None = None, limit: int = 1000
+    ) -> list[SessionSummary]:
+        """Return a page of the sessions that matching episodes are of, in ascending order of id by code points.
+
+        Only matching episodes count; those of one session id in several scopes count together. `after` is the id of
+        the last session of the previous page; None is before the first, whose id may be "".
+
+        Stores may override it: the default reads all matching episodes for each page.
+        """
+        parts = (
+            SessionSummary(
+                id=episode.session_id,
+                episodes=1,
+                first_at=episode.occurred_at,
+                last_at=episode.occurred_at,
+                speakers=() if episode.speaker is None else (episode.speaker,),
+            )
+            for episode in self.all_episodes(scopes, query)
+            if episode.session_id is not None and (after is None or episode.session_id > after)
+        )
+        return combined_sessions(parts, limit)
 
     def all_mentions(
         self,

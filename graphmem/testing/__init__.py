@@ -38,7 +38,7 @@ from graphmem.testing.edges import (  # noqa: E402
     RetrievalTests,
 )
 from graphmem.testing.entities import AliasTests, EntityTests, SearchTests  # noqa: E402
-from graphmem.testing.episodes import EpisodeTests, LifetimeTests, MentionTests, QueueTests  # noqa: E402
+from graphmem.testing.episodes import EpisodeTests, LifetimeTests, MentionTests, QueueTests, SessionTests  # noqa: E402
 from graphmem.testing.filters import FilterTests  # noqa: E402
 from graphmem.testing.index import IndexNewsTests, IndexStateTests, IndexTests, UnindexedTests  # noqa: E402
 from graphmem.testing.isolation import IsolationTests, OddInputTests  # noqa: E402
@@ -86,6 +86,7 @@ __all__ = [
     "RemovalTests",
     "RetrievalTests",
     "SearchTests",
+    "SessionTests",
     "StatefulGroupTests",
     "StatefulTests",
     "StatefulUpkeepTests",
@@ -108,6 +109,7 @@ class GraphBackendTests(
     EdgeQueryTests,
     TimeTests,
     EpisodeTests,
+    SessionTests,
     QueueTests,
     FilterTests,
     LifetimeTests,

@@ -16,13 +16,17 @@ from graphmem.models import (
     Changes,
     EpisodeEnd,
     EpisodeExpiry,
+    EpisodeFilter,
     EpisodeQuery,
     Mention,
     ProcessingResult,
     Removal,
+    SessionSummary,
+    new_id,
 )
 from graphmem.protocols import GraphBackend
 from graphmem.testing.base import StoreTests, contents
+from graphmem.testing.filters import SESSIONS
 from graphmem.testing.rows import (
     FUTURE,
     SCALARS,
@@ -209,6 +213,103 @@ class EpisodeTests(StoreTests):
     def test_get_episodes_leaves_out_the_absent(self, store: GraphBackend) -> None:
         store.add_episodes(home(), [episode(1)])
         assert store.get_episodes([home()], [episode_id(2), episode_id(1)]) == {episode_id(1): episode(1)}
+
+
+class SessionTests(StoreTests):
+    """Sessions are listed with the counts, times and speakers of their episodes."""
+
+    def test_a_session_has_the_number_times_and_speakers_of_its_episodes(self, store: GraphBackend) -> None:
+        rows = [
+            episode(1, session_id="s", speaker="Zoë", occurred_at=day(3)),
+            episode(2, session_id="t", occurred_at=day(2.5)),
+            episode(3, session_id="s", speaker="Ann", occurred_at=day(1.25)),
+            episode(4, session_id="s", speaker="Zoë", occurred_at=day(2)),
+            episode(5, session_id="s", occurred_at=day(2)),
+            episode(6, speaker="Bob"),
+        ]
+        store.add_episodes(home(), rows)
+        assert store.find_sessions([home()], EpisodeQuery()) == [
+            SessionSummary("s", 4, day(1.25), day(3), ("Ann", "Zoë")),
+            SessionSummary("t", 1, day(2.5), day(2.5)),
+        ]
+
+    def test_sessions_of_one_id_in_two_scopes_are_counted_together(self, store: GraphBackend) -> None:
+        for n, scope, session in ((1, home(), "s"), (2, project(), "s"), (3, project(), "t"), (4, elsewhere(), "s")):
+            store.add_episodes(scope, [episode(n, scope, session_id=session, occurred_at=day(n), speaker=f"{n}")])
+        found = {
+            name: store.find_sessions(scopes, EpisodeQuery())
+            for name, scopes in (("one", [home()]), ("both", [project(), home(), home()]), ("none", []))
+        }
+        assert found == {
+            "one": [SessionSummary("s", 1, day(1), day(1), ("1",))],
+            "both": [
+                SessionSummary("s", 2, day(1), day(2), ("1", "2")),
+                SessionSummary("t", 1, day(3), day(3), ("3",)),
+            ],
+            "none": [],
+        }
+
+    def test_episodes_that_do_not_match_are_no_part_of_a_session(self, store: GraphBackend) -> None:
+        rows = [
+            episode(1, session_id="s", external_id="a", ended_at=day(5)),
+            episode(2, session_id="s", speaker="Ann", expires_at=day(5), processed_at=day(3)),
+            episode(3, session_id="s", error="e", metadata={"n": 1}),
+            episode(4, session_id="t", expires_at=day(5)),
+            episode(5, session_id="u", occurred_at=day(5), recorded_at=day(5)),
+            episode(6, session_id="u", occurred_at=day(6), recorded_at=day(6)),
+        ]
+        store.add_episodes(home(), rows)
+        asked: dict[str, tuple[EpisodeQuery, dict[str, int]]] = {
+            "all": (EpisodeQuery(), {"s": 3, "t": 1, "u": 2}),
+            "live": (EpisodeQuery(live_at=day(5)), {"s": 1, "u": 2}),
+            "live before": (EpisodeQuery(live_at=day(4)), {"s": 3, "t": 1, "u": 2}),
+            "hidden": (EpisodeQuery(hidden_at=day(5)), {"s": 2, "t": 1}),
+            "expired": (EpisodeQuery(expired_by=day(5)), {"s": 1, "t": 1}),
+            "as of": (EpisodeQuery(as_of=AsOf(day(5), day(5))), {"s": 3, "t": 1, "u": 1}),
+            "ids": (EpisodeQuery(ids=(rows[0].id, rows[4].id)), {"s": 1, "u": 1}),
+            "no ids": (EpisodeQuery(ids=()), {}),
+            "external ids": (EpisodeQuery(external_ids=("a", "b")), {"s": 1}),
+            "session": (EpisodeQuery(session_id="u"), {"u": 2}),
+            "before": (EpisodeQuery(before=rows[2].id), {"s": 2}),
+            "before an absent one": (EpisodeQuery(before=episode_id(9)), {}),
+            "processed": (EpisodeQuery(state="processed"), {"s": 1}),
+            "failed": (EpisodeQuery(state="failed"), {"s": 1}),
+            "speaker": (EpisodeQuery(filters=EpisodeFilter(speakers=("Ann",))), {"s": 1}),
+            "prefix": (EpisodeQuery(filters=EpisodeFilter(session_prefix="u")), {"u": 2}),
+            "metadata, live": (EpisodeQuery(filters=EpisodeFilter(metadata={"n": 1}), live_at=day(9)), {"s": 1}),
+        }
+        found = {
+            name: {session.id: session.episodes for session in store.find_sessions([home()], query)}
+            for name, (query, _) in asked.items()
+        }
+        assert found == {name: expected for name, (_, expected) in asked.items()}
+
+    @pytest.mark.parametrize("chunk", [1, 2, 7])
+    def test_paging_of_sessions_is_in_the_order_of_code_points(self, store: GraphBackend, chunk: int) -> None:
+        expected = sorted(session for session in SESSIONS if session is not None)
+        in_turn = list(enumerate(SESSIONS))
+        for n, session in in_turn + in_turn[::2]:
+            scope = project() if n % 3 == 0 else home()
+            hidden = episode(n, scope, session_id=session, ended_at=day(1) if n in (1, 3) else None)
+            store.add_episodes(scope, [hidden.changed(id=new_id())])
+        hidden = {SESSIONS[1], SESSIONS[3]}
+        for query, listed in (
+            (EpisodeQuery(), expected),
+            (EpisodeQuery(live_at=day(2)), [session for session in expected if session not in hidden]),
+        ):
+            found: list[str] = []
+            while page := store.find_sessions(
+                [project(), home()], query, after=found[-1] if found else None, limit=chunk
+            ):
+                assert len(page) <= chunk
+                found += [session.id for session in page]
+            assert found == listed
+
+    def test_a_session_ends_with_its_last_episode(self, store: GraphBackend) -> None:
+        store.add_episodes(home(), [episode(n, session_id="s", occurred_at=day(n)) for n in (1, 2)])
+        for gone, left in ((2, [SessionSummary("s", 1, day(1), day(1))]), (1, [])):
+            store.write(home(), Changes(removals=(Removal("episode", episode_id(gone)),)))
+            assert store.find_sessions([home()], EpisodeQuery()) == left
 
 
 class QueueTests(StoreTests):

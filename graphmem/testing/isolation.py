@@ -106,6 +106,7 @@ READS: dict[str, Callable[[GraphBackend, Sequence[Scope]], object]] = {
     "find_episodes by external id": lambda s, scopes: s.find_episodes(scopes, EpisodeQuery(external_ids=("x",))),
     "find_episodes by session": lambda s, scopes: s.find_episodes(scopes, EpisodeQuery(session_id="s")),
     "find_episodes before": lambda s, scopes: s.find_episodes(scopes, EpisodeQuery(before=episode_id(2))),
+    "find_sessions": lambda s, scopes: s.find_sessions(scopes, EpisodeQuery()),
     "get_episodes": lambda s, scopes: s.get_episodes(scopes, [episode_id(1)]),
     "claim_episodes": lambda s, scopes: s.claim_episodes(
         claimer("a"), now=day(1), until=FUTURE, limit=9, scopes=scopes

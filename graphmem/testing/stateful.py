@@ -288,6 +288,8 @@ class StoreMachine(PairOfStores):
         for fields, as_of, limit, newest_first in reads:
             query = EpisodeQuery(as_of=moment(as_of), **fields)
             self.read(partial(_page_of_episodes, scopes=scopes, query=query, limit=limit, newest_first=newest_first))
+            self.read(lambda s, query=query, limit=limit: s.find_sessions(scopes, query, after="s", limit=limit))
+            self.read(lambda s, query=query, limit=limit: s.find_sessions(scopes, query, limit=limit))
 
     @rule(scopes=SOME_SCOPES, numbers=st.none() | NUMBERS, episodes=st.none() | st.lists(EPISODE), limit=LIMIT)
     def read_mentions(

@@ -9,7 +9,7 @@ from typing import Any
 
 from broken_backends import Sound
 
-from graphmem.models import Changes, Episode, EpisodeQuery, Scope
+from graphmem.models import Changes, Episode, EpisodeQuery, Scope, SessionSummary
 
 
 class KeepsExternalIds(Sound):
@@ -57,6 +57,26 @@ class FindsIdsScopeByScope(Sound):
     def find_episode_ids(self, scopes: Sequence[Scope], query: EpisodeQuery) -> list[str]:
         find = super().find_episode_ids
         return [episode_id for scope in scopes for episode_id in find([scope], query)]
+
+
+class ListsSessionsByTheirEpisodes(Sound):
+    """Lists sessions in the order of their first episodes, not of their ids."""
+
+    def find_sessions(
+        self, scopes: Sequence[Scope], query: EpisodeQuery, *, after: str | None = None, limit: int = 1000
+    ) -> list[SessionSummary]:
+        found = {row.id: row for row in super().find_sessions(scopes, query, limit=10**6)}
+        order = list(dict.fromkeys(e.session_id for e in self.all_episodes(scopes, query) if e.session_id is not None))
+        start = 0 if after is None else order.index(after) + 1
+        return [found[session_id] for session_id in order[start : start + limit]]
+
+
+class CountsAllOfASession(Sound):
+    """Counts all episodes of the sessions that a query matches one of."""
+
+    def find_sessions(self, scopes: Sequence[Scope], query: EpisodeQuery, **paging: Any) -> list[SessionSummary]:
+        whole = {row.id: row for row in super().find_sessions(scopes, EpisodeQuery(), limit=10**6)}
+        return [whole[row.id] for row in super().find_sessions(scopes, query, **paging)]
 
 
 class TakesNoSessionForOne(Sound):

@@ -127,6 +127,12 @@ CAUGHT = [
     ),
     ("ReadsScopeByScope", "EpisodeTests", {"test_paging_of_episodes_neither_skips_nor_repeats[2]"}),
     ("FindsIdsScopeByScope", "EpisodeTests", {"test_paging_of_episodes_neither_skips_nor_repeats[2]"}),
+    (
+        "ListsSessionsByTheirEpisodes",
+        "SessionTests",
+        {"test_paging_of_sessions_is_in_the_order_of_code_points[2]"},
+    ),
+    ("CountsAllOfASession", "SessionTests", {"test_episodes_that_do_not_match_are_no_part_of_a_session"}),
     ("TakesNoSessionForOne", "EpisodeTests", {"test_before_an_episode_are_those_of_its_session_and_scope"}),
     ("TakesSessionsOfOneNameForOne", "EpisodeTests", {"test_before_an_episode_are_those_of_its_session_and_scope"}),
     ("TakesEmptyForAbsent", "OddInputTests", {"test_an_empty_text_is_not_an_absent_one"}),

@@ -80,7 +80,11 @@ def details_of(plan: Any) -> Iterator[str]:
 
 @pytest.mark.parametrize(
     ("name", "condition"),
-    [("episodes_of_sessions", "session_key = key"), ("episodes_by_session_prefix", "session_key STARTS WITH begin")],
+    [
+        ("episodes_of_sessions", "session_key = key"),
+        ("episodes_by_session_prefix", "session_key STARTS WITH begin"),
+        ("sessions_of_scopes", "session_key IS NOT NULL"),
+    ],
 )
 def test_sessions_are_sought_in_their_index(store: Neo4jBackend, name: str, condition: str) -> None:
     steps = list(details_of(explain(store, query(name), {"q": {"limit": 1}}).plan))

@@ -42,7 +42,7 @@ from graphmem_sqlite import (
 from graphmem_sqlite.communities import community_statement, membership_statement
 from graphmem_sqlite.edges import edge_statement
 from graphmem_sqlite.entities import entity_statement
-from graphmem_sqlite.episodes import ID_PAGE, episode_statement
+from graphmem_sqlite.episodes import ID_PAGE, episode_statement, session_statement
 from graphmem_sqlite.traces import trace_statement
 from tests.integration.sqlite.support import MOMENT, SCOPE, edge, entity, of, store_at
 
@@ -160,6 +160,7 @@ def statements() -> list[str]:
     ):
         found += [episode_statement(query), episode_statement(query, newest_first=True)]
         found.append(episode_statement(query, page=ID_PAGE))
+        found += [session_statement(query, later_page=later_page) for later_page in (False, True)]
     return list(dict.fromkeys([*found, *community_statements()]))
 
 
@@ -280,6 +281,10 @@ READS: dict[str, Callable[[SQLiteBackend, Entity], object]] = {
     ),
     "ids of the sessions under a prefix": lambda store, hub: store.find_episode_ids(
         [SCOPE], EpisodeQuery(filters=EpisodeFilter(session_prefix="a/"), live_at=MOMENT, as_of=AS_OF)
+    ),
+    "a page of sessions": lambda store, hub: store.find_sessions([SCOPE], EpisodeQuery(live_at=MOMENT), limit=20),
+    "a later page of sessions": lambda store, hub: store.find_sessions(
+        [SCOPE], EpisodeQuery(filters=EpisodeFilter(session_prefix="b/")), after="b/1", limit=20
     ),
     "search by a name": lambda store, hub: store.search_entities([SCOPE], words=["hub"], phrases=[], limit=20),
     "search by a common word": lambda store, hub: store.search_entities([SCOPE], words=["other"], phrases=[], limit=20),
