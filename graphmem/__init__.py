@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from graphmem.inputs import Document, ItemFields, Triple, Turn
     from graphmem.memory import Administration, GraphMemory, Receipt
     from graphmem.messages import MessageLike, ToolCall
-    from graphmem.models import AsOf, Attachment, EdgeType, Entity, Episode, EpisodeFilter, Merge, Scope
+    from graphmem.models import AsOf, Attachment, EdgeType, Entity, Episode, EpisodeFilter, Merge, Scope, SessionSummary
     from graphmem.ontology import Ontology
     from graphmem.results import (
         Check,
@@ -98,7 +98,17 @@ _HOME = {
     "graphmem.inputs": ("Document", "ItemFields", "Triple", "Turn"),
     "graphmem.memory": ("Administration", "GraphMemory", "Receipt"),
     "graphmem.messages": ("MessageLike", "ToolCall"),
-    "graphmem.models": ("AsOf", "Attachment", "EdgeType", "Entity", "Episode", "EpisodeFilter", "Merge", "Scope"),
+    "graphmem.models": (
+        "AsOf",
+        "Attachment",
+        "EdgeType",
+        "Entity",
+        "Episode",
+        "EpisodeFilter",
+        "Merge",
+        "Scope",
+        "SessionSummary",
+    ),
     "graphmem.ontology": ("Ontology",),
     "graphmem.search.context": ("Context",),
     "graphmem.search.evaluation": ("Evaluation", "Question"),
@@ -184,6 +194,7 @@ __all__ = [
     "SchemaTooNew",
     "Scope",
     "SearchResults",
+    "SessionSummary",
     "Settings",
     "Stats",
     "StoreFull",

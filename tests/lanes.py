@@ -58,6 +58,7 @@ LANES = {
         "tests/e2e/test_filters.py",
         "tests/e2e/test_forget_beside_others.py",
         "tests/e2e/test_forget_person.py",
+        "tests/e2e/test_listings.py",
         "tests/e2e/test_hostile_input.py",
         "tests/e2e/test_infer.py",
         "tests/e2e/test_lives.py",

@@ -12,7 +12,7 @@ from graphmem.background import Lane
 from graphmem.communities.results import FoundCommunity
 from graphmem.engine import Engine
 from graphmem.errors import InvalidInput, NotFound
-from graphmem.inputs import to_as_of, to_limit, to_scopes, to_text, to_time
+from graphmem.inputs import FilterLike, to_as_of, to_limit, to_scopes, to_text, to_time
 from graphmem.models import (
     AsOf,
     CommunityQuery,
@@ -24,6 +24,7 @@ from graphmem.models import (
     EpisodeQuery,
     RecallQuery,
     Scope,
+    SessionSummary,
     is_expired,
 )
 from graphmem.ontology import Ontology
@@ -240,6 +241,31 @@ class Exploration(ScopedMemory):
         where, query = self._scopes(scopes), EpisodeQuery(session_id=named, live_at=now)
         return self._engine.backend.find_episodes(where, query, limit=to_limit(limit), newest_first=True)[::-1]
 
+    def sessions(
+        self,
+        *,
+        filters: FilterLike | None = None,
+        after: str | None = None,
+        limit: int = 100,
+        scopes: Scopes | None = None,
+    ) -> list[SessionSummary]:
+        """Return the sessions, each with its number of episodes, its first and last time, and its speakers.
+
+        They are in the order of their ids, which no later turn changes: a listing page by page misses none that was
+        there when it began. Episodes that ended or expired don't count; a session of such alone isn't listed.
+
+        Parameters
+        ----------
+        filters
+            As in `GraphMemory.search`: only episodes that it matches count.
+        after
+            Id of the last session of the previous page.
+        """
+        where, wanted = self._scopes(scopes), self._engine.stored_filter(filters)
+        query = EpisodeQuery(filters=wanted, live_at=self._engine.clock())
+        after = None if after is None else to_text("after", after)
+        return self._engine.backend.find_sessions(where, query, after=after, limit=to_limit(limit))
+
     def communities(
         self,
         query: str | None = None,
@@ -343,6 +369,7 @@ class Exploration(ScopedMemory):
     adiff = in_thread(diff)
     aepisodes = in_thread(episodes)
     asession = in_thread(session)
+    asessions = in_thread(sessions)
     acommunities = in_thread(communities)
     avisualize = in_thread(visualize)
     awhy = in_thread(why)

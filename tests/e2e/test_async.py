@@ -107,7 +107,7 @@ CALLS: dict[str, tuple[Any, ...]] = {
     "aepisodes": ([],),
     "asession": ("none",),
 }
-WITHOUT_ARGUMENTS = "aflush aentities acommunities astats avisualize".split()
+WITHOUT_ARGUMENTS = "aflush asessions aentities acommunities astats avisualize".split()
 ADMINISTRATION = (
     "abackfill adead_letters atraces arefresh_communities amerges aevict adecay achecksum ascopes adoctor areindex "
     "aentity_counts aclear"

@@ -1,9 +1,10 @@
-"""Commands that read: recall, context, entities, facts, history, diff, communities, visualize."""
+"""Commands that read: recall, context, sessions, entities, facts, history, diff, communities, visualize."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
@@ -47,6 +48,7 @@ def register(app: typer.Typer) -> None:
     """Add the commands to the program."""
     command(app)(recall)
     command(app)(context)
+    command(app)(sessions)
     command(app)(entities)
     command(app)(facts)
     command(app)(history)
@@ -148,6 +150,34 @@ def context(
             if ask(budget_tokens=_AMPLE_TOKENS):
                 session.nothing(f"nothing of what was found for {query!r} fits into the budget; raise --budget")
             session.nothing(_explain_empty(memory, f"nothing found that answers {query!r}"))
+
+
+def sessions(
+    session: Session,
+    limit: LimitOption = 50,
+    after: Annotated[
+        str | None,
+        typer.Option("--after", metavar="ID", help="Only sessions after this one, the last of a page."),
+    ] = None,
+    filters: Filters = None,
+) -> None:
+    """List the sessions in the order of their ids, with their numbers of episodes, dates and speakers."""
+    from graphmem.adapters.cli.output import Column, day
+
+    with session.open() as memory:
+        found = memory.sessions(filters=filters, after=after, limit=limit)
+        if session.out.as_json:
+            session.out.document({"sessions": [asdict(one) for one in found]})
+        elif found:
+            columns = [Column("session", 2), Column("episodes", align="right"), Column("first"), Column("last")]
+            rows = [
+                [one.id, f"{one.episodes:,}", day(one.first_at), day(one.last_at), ", ".join(one.speakers)]
+                for one in found
+            ]
+            session.out.table([*columns, Column("speakers", 3)], rows)
+        if not found:
+            session.nothing(f"no {'more ' if after is not None else ''}sessions in scope {memory.scope}")
+        session.note_page(limit, [one.id for one in found])
 
 
 def entities(

@@ -11,7 +11,7 @@ import shlex
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from datetime import datetime
@@ -344,6 +344,11 @@ class Session:
             self.out.note("the trace wasn't kept, as the store can't be written")
         else:
             self.out.note(f"to explain the result: graphmem why {trace_id}")
+
+    def note_page(self, limit: int, ids: Sequence[str]) -> None:
+        """Print how to go on after a page, by the ids of what it lists, if it is full."""
+        if len(ids) == limit and not self.out.as_json:
+            self.out.note(f"showing {limit}; the same command with --after={shlex.quote(ids[-1])} shows what follows")
 
     def nothing(self, message: str) -> None:
         """Print a message and exit with the code for nothing found."""

@@ -33,6 +33,8 @@ from graphmem.adapters.mcp.results import (
     InferredFacts,
     Merged,
     ScopeStats,
+    SessionItem,
+    Sessions,
     Text,
     clean,
     fenced,
@@ -45,6 +47,7 @@ from graphmem.adapters.mcp.tools import (
     Budget,
     Caller,
     CoreTools,
+    Filters,
     Limit,
     Name,
     Offset,
@@ -111,6 +114,29 @@ class FullTools(CoreTools):
         ]
         shown, after = paged(items, offset, limit, budget_tokens)
         return listed(Entities(entities=shown, next_offset=after), shown)
+
+    @tool("List sessions")
+    async def memory_sessions(
+        self, filters: Filters = None, limit: Limit = 20, offset: Offset = 0, budget_tokens: Budget = 2000
+    ) -> Annotated[CallToolResult, Sessions]:
+        """Return the sessions by id, with numbers of episodes, dates and speakers.
+
+        Not for a question: use memory_search.
+        """
+        caller = self.caller()
+        found = await caller.memory.asessions(filters=filters, limit=offset + limit + 1, scopes=caller.access.scopes)
+        items = [
+            SessionItem(
+                id=clean(one.id),
+                episodes=one.episodes,
+                first=f"{one.first_at:%Y-%m-%d}",
+                last=f"{one.last_at:%Y-%m-%d}",
+                speakers=[clean(speaker) for speaker in one.speakers[:_MOST_MEMBERS]],
+            )
+            for one in found
+        ]
+        shown, after = paged(items, offset, limit, budget_tokens)
+        return listed(Sessions(sessions=shown, next_offset=after), shown)
 
     @tool("Relationships of an entity")
     async def memory_relationships(

@@ -148,6 +148,26 @@ class Entities(Page):
     entities: list[EntityItem]
 
 
+class SessionItem(BaseModel):
+    """A session with its number of episodes, their first and last date, and who spoke."""
+
+    id: str
+    episodes: int
+    first: str
+    last: str
+    speakers: list[str] = []
+
+    def __str__(self) -> str:
+        speakers = f" with {', '.join(self.speakers)}" if self.speakers else ""
+        return f"- {self.first} to {self.last}, {counted(self.episodes, 'episode')}{speakers} [session {self.id}]"
+
+
+class Sessions(Page):
+    """Sessions by id."""
+
+    sessions: list[SessionItem]
+
+
 class GraphFacts(Facts):
     """Facts around an entity or along a path, and how many an entity has by relation."""
 

@@ -74,7 +74,7 @@ ANSWERS = [
 def test_every_tool_says_what_it_is_not_for_and_has_a_schema_of_its_result(memory: GraphMemory, era: str) -> None:
     async def work(client: Client) -> None:
         tools = (await client.list_tools()).tools
-        assert len(tools) == 22
+        assert len(tools) == 23
         assert [tool.name for tool in tools if tool.annotations and tool.annotations.destructive_hint] == [
             "memory_forget"
         ]
@@ -96,6 +96,22 @@ def test_entities_and_relationships(memory: GraphMemory, era: str) -> None:
         assert fact["fact"] == "Ravi Menon works at Globex"
         nobody = await client.call_tool("memory_relationships", {"name": "Nobody"})
         assert text_of(nobody) == "Nothing was found."
+
+    run(serve(memory), era, work)
+
+
+def test_sessions_are_listed_in_pages(memory: GraphMemory, era: str) -> None:
+    for n in range(3):
+        memory.remember(f"Message {n}", speaker="Ines Costa", session_id="s/2", occurred_at=f"2026-02-0{n + 1}T10:00Z")
+
+    async def work(client: Client) -> None:
+        first = data_of(await client.call_tool("memory_sessions", {"limit": 1}))
+        assert (first["sessions"][0]["id"], first["next_offset"]) == ("s/1", 1)
+        second = data_of(await client.call_tool("memory_sessions", {"limit": 1, "offset": 1}))
+        assert second["sessions"] == [
+            {"id": "s/2", "episodes": 3, "first": "2026-02-01", "last": "2026-02-03", "speakers": ["Ines Costa"]}
+        ]
+        assert "next_offset" not in second
 
     run(serve(memory), era, work)
 
@@ -516,10 +532,12 @@ def test_a_prompt_about_an_unknown_name_says_so(memory: GraphMemory, era: str) -
 def test_hostile_names_stay_inside_of_the_fence_everywhere(memory: GraphMemory, era: str) -> None:
     memory.add_facts([{"subject": HOSTILE, "relation": "knows", "object": "Maya Chen", "fact": f"{HOSTILE} is here"}])
     memory.remember(HOSTILE, speaker=HOSTILE, session_id="h1")
+    memory.remember("Hello", speaker=HOSTILE, session_id=HOSTILE)
     memory.admin.refresh_communities()
     [name] = [each.name for each in memory.entities("Eve")]
     calls: list[tuple[str, dict[str, Any]]] = [
         ("memory_entities", {}),
+        ("memory_sessions", {"filters": {"session_ids": HOSTILE}}),
         ("memory_relationships", {"name": name}),
         ("memory_query", {"kind": "neighbors", "name": name}),
         ("memory_diff", {"start": "2020-01-01"}),
