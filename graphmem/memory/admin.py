@@ -489,6 +489,7 @@ class Administration(ScopedMemory):
         *,
         entity_type: str | None = None,
         as_of: AsOf | Time | None = None,
+        after: str | None = None,
         limit: int = 100,
         scopes: Scopes | None = None,
     ) -> list[EntityCounts]:
@@ -498,13 +499,17 @@ class Administration(ScopedMemory):
         ----------
         query, entity_type, as_of, scopes
             As in `GraphMemory.entities`; with a query the order is the same, too.
+        after
+            Id of the last entity of the previous page, or "" for the first page: the order is then that of
+            `GraphMemory.entities`, and only a page of entities is counted.
         limit
-            Maximum number of entities. Without a query, all are counted nevertheless.
+            Maximum number of entities. With neither `query` nor `after`, all are counted nevertheless.
         """
         where, moment, limit = self._scopes(scopes), to_as_of(as_of), to_limit(limit)
-        found = self._entities(where, query, entity_type, moment, MAX_LIMIT if query is None else limit)
+        by_counts = query is None and after is None
+        found = self._entities(where, query, entity_type, moment, MAX_LIMIT if by_counts else limit, after or "")
         counted = count_entities(self._engine.backend, where, found, moment)
-        if query is None:
+        if by_counts:
             counted.sort(key=lambda one: (-one.mentions - one.facts, one.entity.name, one.entity.id))
         return counted[:limit]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -29,7 +30,7 @@ from graphmem.models import (
 )
 from graphmem.ontology import Ontology
 from graphmem.protocols import GraphBackend, expired_entities
-from graphmem.recall.facts import diff, history, live, live_entities, live_facts, to_facts
+from graphmem.recall.facts import diff, edges_after, history, live, live_entities, live_facts, to_facts
 from graphmem.recall.seeds import find_named
 from graphmem.results import Diff, Fact, Trace
 from graphmem.settings import Settings
@@ -68,13 +69,21 @@ class ScopedMemory:
         return tuple(found or self._engine.backend.get_entities(scopes, [name]))
 
     def _entities(
-        self, scopes: Sequence[Scope], text: str | None, entity_type: str | None, as_of: AsOf | None, limit: int
+        self,
+        scopes: Sequence[Scope],
+        text: str | None,
+        entity_type: str | None,
+        as_of: AsOf | None,
+        limit: int,
+        after: str = "",
     ) -> list[Entity]:
         """Return the entities that a text names, best first; without one, all, oldest first; none that have expired."""
+        if after and text is not None:
+            raise InvalidInput("after: the entities that a query matches are one page; raise limit instead")
         backend, weight = self._engine.backend, self._engine.settings.seed_structural_weight
         wanted = EntityQuery(entity_types=None if entity_type is None else (entity_type,), as_of=as_of)
         if text is None:
-            read = partial(backend.find_entities, scopes, wanted)
+            read = partial(backend.find_entities, scopes, wanted, after=to_text("after", after))
         else:
             text = self._engine.redacted(self._engine.stored_name(text))
             read = partial(find_named, backend, scopes, text, wanted, structural_weight=weight)
@@ -159,27 +168,52 @@ class Exploration(ScopedMemory):
         *,
         entity_type: str | None = None,
         as_of: AsOf | Time | None = None,
+        after: str = "",
         limit: int = 100,
         scopes: Scopes | None = None,
     ) -> list[Entity]:
         """Return the entities that names or words in a text match, best first; without one, all, oldest first.
 
-        With `as_of`, return only entities that were recorded by `known` and had been seen by `valid`.
+        With `as_of`, return only entities that were recorded by `known` and had been seen by `valid`. Without a query,
+        they are in the order of their ids, and `after` is the id of the last one of the previous page.
         """
-        return self._entities(self._scopes(scopes), query, entity_type, to_as_of(as_of), to_limit(limit))
+        return self._entities(self._scopes(scopes), query, entity_type, to_as_of(as_of), to_limit(limit), after)
 
     def facts(
-        self, name: str, *, as_of: AsOf | Time | None = None, limit: int = 100, scopes: Scopes | None = None
+        self,
+        name: str | None = None,
+        *,
+        as_of: AsOf | Time | None = None,
+        after: str = "",
+        limit: int = 100,
+        scopes: Scopes | None = None,
     ) -> tuple[Fact, ...]:
-        """Return the facts that an entity takes part in, newest first; `name` is one of its names, or its id."""
+        """Return the facts that an entity takes part in, newest first; without a name, all, in the order of their ids.
+
+        Parameters
+        ----------
+        name
+            One of the names of the entity, or its id. Newest first is by `valid_from`, `recorded_at` and id.
+        after
+            Id of the last fact of the previous page. Facts that are recorded between two pages may be missing.
+
+        Raises
+        ------
+        NotFound
+            If `after` is given with a name, and that fact isn't in the scopes or was erased meanwhile.
+        """
         where, moment, limit = self._scopes(scopes), to_as_of(as_of), to_limit(limit)
-        ids = self._ids(where, name)
-        if not ids:
+        ids, after = None if name is None else self._ids(where, name), to_text("after", after)
+        if ids == ():
             return ()
         backend, query = self._engine.backend, EdgeQuery(touching=ids, as_of=moment)
+        older = edges_after(backend, where, query, after) if ids is not None and after else []
 
         def read(most: int) -> list[Edge]:
-            edges = backend.find_edges(where, query, limit=most, newest_first=True)
+            if ids is not None and after:
+                edges = older[:most]
+            else:
+                edges = backend.find_edges(where, query, after=after, limit=most, newest_first=ids is not None)
             return edges if moment is None else [edge.as_known(moment.known) for edge in edges]
 
         return live_facts(backend, where, read, limit, self._engine.clock())
@@ -227,19 +261,63 @@ class Exploration(ScopedMemory):
             raise InvalidInput(f"end: expected a time from {begin.isoformat()} on, got {until.isoformat()}")
         return diff(self._engine.backend, where, begin, until, limit=to_limit(limit), now=self._engine.clock())
 
-    def episodes(self, ids: Sequence[str], *, scopes: Scopes | None = None) -> list[Episode]:
-        """Return the episodes with these ids, such as those of a fact, in this order, unless they have expired."""
+    def episodes(
+        self,
+        ids: Sequence[str] | None = None,
+        *,
+        filters: FilterLike | None = None,
+        after: str = "",
+        limit: int = 100,
+        scopes: Scopes | None = None,
+    ) -> list[Episode]:
+        """Return the episodes with these ids, such as those of a fact, in this order, unless they have expired.
+
+        Without ids, return a page of all, in the order of their ids, which is that in which they were stored; none that
+        ended or expired.
+
+        Parameters
+        ----------
+        filters
+            As in `GraphMemory.search`, for a list without ids: ``{"session_ids": "monday"}``.
+        after
+            Id of the last episode of the previous page. Episodes that are stored between two pages may be missing.
+        limit
+            Maximum number of episodes of a page; `ids` are all returned.
+
+        Raises
+        ------
+        InvalidInput
+            If `ids` is a text, or given together with `filters` or `after`.
+        """
+        where, backend, now = self._scopes(scopes), self._engine.backend, self._engine.clock()
+        wanted, after, limit = self._engine.stored_filter(filters), to_text("after", after), to_limit(limit)
+        if ids is None:
+            return backend.find_episodes(where, EpisodeQuery(filters=wanted, live_at=now), after=after, limit=limit)
         if isinstance(ids, str):
             raise InvalidInput(f"ids: expected a list of ids, got the text {ids!r:.120}; pass [id]")
-        found = self._engine.backend.get_episodes(self._scopes(scopes), list(dict.fromkeys(ids)))
-        now = self._engine.clock()
+        if wanted is not None or after:
+            raise InvalidInput("ids: can't be combined with filters or after")
+        found = backend.get_episodes(where, list(dict.fromkeys(ids)))
         return [found[i] for i in ids if i in found and not is_expired(found[i].expires_at, now)]
 
-    def session(self, session_id: str, *, limit: int = 100, scopes: Scopes | None = None) -> list[Episode]:
-        """Return the last episodes of a session, in the order in which they were stored; none that ended or expired."""
+    def session(
+        self, session_id: str, *, before: str = "", limit: int = 100, scopes: Scopes | None = None
+    ) -> list[Episode]:
+        """Return the last episodes of a session, in the order in which they were stored; none that ended or expired.
+
+        `before` is an id of an episode, and selects earlier ones: that of the first one of a page, for the page before.
+        """
         named, now = self._engine.stored_name(to_text("session_id", session_id)), self._engine.clock()
-        where, query = self._scopes(scopes), EpisodeQuery(session_id=named, live_at=now)
-        return self._engine.backend.find_episodes(where, query, limit=to_limit(limit), newest_first=True)[::-1]
+        where, query, limit = self._scopes(scopes), EpisodeQuery(session_id=named, live_at=now), to_limit(limit)
+        backend = self._engine.backend
+        if not to_text("before", before):
+            return backend.find_episodes(where, query, limit=limit, newest_first=True)[::-1]
+        # by its place among the ids, as it may have been erased since
+        ids = backend.find_episode_ids(where, query)
+        end = bisect_left(ids, before)
+        page = ids[max(0, end - limit) : end]
+        found = backend.get_episodes(where, page) if page else {}
+        return [found[i] for i in page if i in found]
 
     def sessions(
         self,

@@ -9,6 +9,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
 
+from graphmem.errors import NotFound
 from graphmem.models import AsOf, Edge, EdgeQuery, Entity, Scope, TimeAxis, is_retracted
 from graphmem.protocols import GraphBackend, expired_entities
 from graphmem.recall.subgraph import sources_of, unexpired, with_trust
@@ -135,9 +136,28 @@ def history(
     edges = [
         e for e in backend.all_edges(scopes, query) if e.recorded_at <= as_of.known and e.valid_from <= as_of.valid
     ]
-    edges.sort(key=lambda e: (e.valid_from, e.recorded_at, e.id), reverse=True)
+    edges.sort(key=_age, reverse=True)
     known = as_of.known
     return live_facts(backend, scopes, lambda most: [e.as_known(known) for e in edges[:most]], limit, now)
+
+
+def edges_after(backend: GraphBackend, scopes: Sequence[Scope], query: EdgeQuery, after: str) -> list[Edge]:
+    """Return the edges that match, newest first, from the one after that with a given id on.
+
+    Raises
+    ------
+    NotFound
+        If there is no edge of this id.
+    """
+    last = backend.get_edges(scopes, [after]).get(after)
+    if last is None:
+        raise NotFound(f"after: there is no fact {after!r} in scope {', '.join(map(str, scopes))}; begin again")
+    older = (edge for edge in backend.all_edges(scopes, query) if _age(edge) < _age(last))
+    return sorted(older, key=_age, reverse=True)
+
+
+def _age(edge: Edge) -> tuple[datetime, datetime, str]:
+    return edge.valid_from, edge.recorded_at, edge.id
 
 
 def diff(

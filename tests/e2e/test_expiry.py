@@ -86,6 +86,8 @@ def test_nothing_of_an_episode_is_returned_once_it_has_expired(memory: GraphMemo
         "entities by name": lambda: [entity.name for entity in memory.entities("Porto")],
         "session": lambda: [episode.text for episode in memory.session("s")],
         "episodes": lambda: [episode.text for episode in memory.episodes([short])],
+        "all episodes": lambda: [episode.text for episode in memory.episodes()],
+        "all facts": lambda: [fact.target for fact in memory.facts()],
     }
     before = {name: "Porto" in str(read()) for name, read in everywhere.items()}
     clock.now = NOW + HOUR

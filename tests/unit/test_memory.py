@@ -194,7 +194,7 @@ def test_a_limit_that_is_no_number_is_refused(memory: GraphMemory, method: str) 
         getattr(memory, method)(limit=None)
 
 
-@pytest.mark.parametrize("method", ["recall", "search", "context", "facts", "history", "session"])
+@pytest.mark.parametrize("method", ["recall", "search", "context", "history", "session"])
 def test_an_argument_that_is_no_text_is_refused(memory: GraphMemory, method: str) -> None:
     with pytest.raises(InvalidInput, match=r"(query|name|session_id): expected a text, got None"):
         getattr(memory, method)(None)

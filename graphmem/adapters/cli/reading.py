@@ -1,4 +1,4 @@
-"""Commands that read: recall, context, sessions, entities, facts, history, diff, communities, visualize."""
+"""Commands that read: recall, context, sessions, episodes, entities, facts, history, diff, communities, visualize."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 import typer
 
 from graphmem.adapters.cli.session import (
+    AfterOption,
     AskedByOption,
     AsOfOption,
     EdgeTypeOption,
@@ -49,6 +50,7 @@ def register(app: typer.Typer) -> None:
     command(app)(recall)
     command(app)(context)
     command(app)(sessions)
+    command(app)(episodes)
     command(app)(entities)
     command(app)(facts)
     command(app)(history)
@@ -180,6 +182,27 @@ def sessions(
         session.note_page(limit, [one.id for one in found])
 
 
+def episodes(
+    session: Session,
+    limit: LimitOption = 50,
+    after: AfterOption = "",
+    filters: Filters = None,
+) -> None:
+    """List the episodes in the order in which they were stored."""
+    from graphmem.adapters.cli.output import Column
+
+    with session.open() as memory:
+        found = memory.episodes(filters=filters, after=after, limit=limit)
+        if session.out.as_json:
+            session.out.document({"episodes": found})
+        elif found:
+            rows = [[quote(episode), episode.session_id or "", episode.id] for episode in found]
+            session.out.table([Column("episode", 5), Column("session", 1), Column("id")], rows)
+        if not found:
+            session.nothing(f"no {'more ' if after else ''}episodes found in scope {memory.scope}")
+        session.note_page(limit, [episode.id for episode in found])
+
+
 def entities(
     session: Session,
     query: Annotated[str | None, typer.Argument(help="Names or words. [default: all entities]")] = None,
@@ -187,15 +210,22 @@ def entities(
     type_: Annotated[
         str | None, typer.Option("--type", metavar="TYPE", help="Only this type: person, organization, …")
     ] = None,
+    oldest_first: Annotated[
+        bool, typer.Option("--oldest-first", help="In the order in which they were stored, as with --after.")
+    ] = False,
+    after: AfterOption = "",
     as_of: AsOfOption = None,
     known: KnownOption = None,
 ) -> None:
     """List entities, most mentioned first."""
     from graphmem.adapters.cli.output import Column, day
 
-    at = point_in_time(as_of, known)
+    in_order = oldest_first or bool(after)
+    if in_order and query is not None:
+        raise typer.BadParameter("--oldest-first and --after are for a list of all entities, without a query")
+    at, page = point_in_time(as_of, known), after if in_order else None
     with session.open() as memory:
-        found = memory.admin.entity_counts(query, entity_type=type_, limit=limit, as_of=at)
+        found = memory.admin.entity_counts(query, entity_type=type_, limit=limit, as_of=at, after=page)
         if session.out.as_json:
             numbered = [{**c.entity.model_dump(mode="json"), "mentions": c.mentions, "facts": c.facts} for c in found]
             session.out.document({"query": query, "entities": numbered})
@@ -209,7 +239,9 @@ def entities(
                 for c, e in ((counted, counted.entity) for counted in found)
             ]
             session.out.table([*columns, *([Column("summary", 4)] if described else [])], rows)
-            if len(found) == limit:
+            if in_order:
+                session.note_page(limit, [c.entity.id for c in found])
+            elif len(found) == limit:
                 session.out.note(f"showing the first {limit}; --limit shows more")
         if not found:
             what = "no entity found" if query is None else f"no entity found for {query!r}"
@@ -218,15 +250,18 @@ def entities(
 
 def facts(
     session: Session,
-    name: Annotated[str, typer.Argument(help="A name of the entity.", show_default=False)],
+    name: Annotated[str | None, typer.Argument(help="A name of the entity. [default: all facts, oldest first]")] = None,
     limit: LimitOption = 50,
+    after: AfterOption = "",
     as_of: AsOfOption = None,
     known: KnownOption = None,
 ) -> None:
-    """List the valid facts of an entity."""
+    """List the valid facts of an entity, newest first, or all in the order in which they were recorded."""
     at = point_in_time(as_of, known)
     with session.open() as memory:
-        _show_versions(session, memory, name, memory.facts(name, limit=limit, as_of=at), limit)
+        found = memory.facts(name, limit=limit, as_of=at, after=after)
+        _show_versions(session, memory, name, found)
+        session.note_page(limit, [fact.id for fact in found])
 
 
 def history(
@@ -244,7 +279,9 @@ def history(
     at = point_in_time(as_of, known)
     with session.open() as memory:
         found = memory.history(name, relation, text, limit=limit, as_of=at)
-        _show_versions(session, memory, name, found, limit, learned=True)
+        _show_versions(session, memory, name, found, learned=True)
+        if len(found) == limit and not session.out.as_json:
+            session.out.note(f"showing the first {limit}; --limit shows more")
 
 
 def diff(
@@ -272,23 +309,25 @@ def diff(
 
 
 def _show_versions(
-    session: Session, memory: GraphMemory, name: str, found: Sequence[Fact], limit: int, *, learned: bool = False
+    session: Session, memory: GraphMemory, name: str | None, found: Sequence[Fact], *, learned: bool = False
 ) -> None:
     if session.out.as_json:
         session.out.document({"name": name, "facts": list(found)})
     elif found:
         _print_versions(session, found, learned=learned)
-        if len(found) == limit:
-            session.out.note(f"showing the first {limit}; --limit shows more")
     if not found:
-        from graphmem.text.normalize import canonical
+        session.nothing(_explain_empty(memory, "no facts found" if name is None else _nothing_about(memory, name)))
 
-        similar = [entity.name for entity in memory.entities(name, limit=5)]
-        known = any(canonical(entity) == canonical(name) for entity in similar)
-        hint = f"; similar names: {', '.join(similar)}" if similar else ""
-        if known:
-            hint = " that matches; it has other facts" if memory.facts(name, limit=1) else ", which no fact is about"
-        session.nothing(_explain_empty(memory, f"nothing found about {name!r}{hint}"))
+
+def _nothing_about(memory: GraphMemory, name: str) -> str:
+    from graphmem.text.normalize import canonical
+
+    similar = [entity.name for entity in memory.entities(name, limit=5)]
+    known = any(canonical(entity) == canonical(name) for entity in similar)
+    hint = f"; similar names: {', '.join(similar)}" if similar else ""
+    if known:
+        hint = " that matches; it has other facts" if memory.facts(name, limit=1) else ", which no fact is about"
+    return f"nothing found about {name!r}{hint}"
 
 
 def _print_recalled(session: Session, found: Sequence[Fact]) -> None:

@@ -45,6 +45,9 @@ AsOfOption = Annotated[
 ]
 KnownOption = Annotated[str | None, typer.Option("--known", metavar="DATE", help="Only data recorded by this time.")]
 LimitOption = Annotated[int, typer.Option("--limit", "-n", min=1, max=100_000, help="Maximum number of results.")]
+AfterOption = Annotated[
+    str, typer.Option("--after", metavar="ID", help="Only what follows the one with this id, the last of a page.")
+]
 EdgeTypeOption = Annotated[
     list[str] | None,
     typer.Option("--edge-type", metavar="TYPE", help="Only facts of this type; may be given several times."),

@@ -13,6 +13,7 @@ import typer
 
 from graphmem.adapters.cli.session import (
     FAILED,
+    AfterOption,
     DryRunOption,
     ForceOption,
     LimitOption,
@@ -245,12 +246,13 @@ def backfill(
 def dead_letters(
     session: Session,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Maximum number of episodes.")] = 50,
+    after: AfterOption = "",
 ) -> None:
     """List the failed episodes, which have no retries left, with their errors."""
     from graphmem.adapters.cli.output import Column
 
     with session.open() as memory:
-        found = memory.admin.dead_letters(limit=limit)
+        found = memory.admin.dead_letters(limit=limit, after=after)
         if session.out.as_json:
             session.out.document(found)
         if not found:
@@ -263,6 +265,7 @@ def dead_letters(
             for f in found
         ]
         session.out.table(columns, rows)
+    session.note_page(limit, [f.episode_id for f in found])
     session.out.note("to retry them:")
     session.out.command(session.command_line("backfill", "--failed"))
 

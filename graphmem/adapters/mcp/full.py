@@ -23,6 +23,7 @@ from graphmem.adapters.mcp.results import (
     Considered,
     Entities,
     EntityItem,
+    Episodes,
     Erasure,
     Explained,
     Export,
@@ -37,6 +38,7 @@ from graphmem.adapters.mcp.results import (
     Sessions,
     Text,
     clean,
+    episode_item,
     fenced,
     listed,
     paged,
@@ -70,6 +72,7 @@ from graphmem.upkeep.forget import Forgotten
 
 _LONGEST_WAIT = 60  # seconds
 _MOST_FACTS = 1000  # facts of an entity that are looked at
+_MOST_LISTED = 10_101  # facts of an entity that can be listed: up to the last page
 _MOST_VISITED = 200  # entities whose facts a search for a path or for neighbors reads
 _MOST_ROWS = 5000  # rows of an export in a result
 _MOST_MEMBERS = 12  # members of a community that a result names
@@ -121,7 +124,7 @@ class FullTools(CoreTools):
     ) -> Annotated[CallToolResult, Sessions]:
         """Return the sessions by id, with numbers of episodes, dates and speakers.
 
-        Not for a question: use memory_search.
+        Not for their messages: use memory_episodes.
         """
         caller = self.caller()
         found = await caller.memory.asessions(filters=filters, limit=offset + limit + 1, scopes=caller.access.scopes)
@@ -138,6 +141,19 @@ class FullTools(CoreTools):
         shown, after = paged(items, offset, limit, budget_tokens)
         return listed(Sessions(sessions=shown, next_offset=after), shown)
 
+    @tool("List episodes")
+    async def memory_episodes(
+        self, filters: Filters = None, limit: Limit = 20, offset: Offset = 0, budget_tokens: Budget = 2000
+    ) -> Annotated[CallToolResult, Episodes]:
+        """Return messages and passages in the order in which they were stored, such as those of filters.session_ids.
+
+        Not for a question: use memory_search.
+        """
+        caller = self.caller()
+        found = await caller.memory.aepisodes(filters=filters, limit=offset + limit + 1, scopes=caller.access.scopes)
+        shown, after = paged([episode_item(one, {}) for one in found], offset, limit, budget_tokens)
+        return listed(Episodes(episodes=shown, next_offset=after), shown)
+
     @tool("Relationships of an entity")
     async def memory_relationships(
         self,
@@ -150,7 +166,7 @@ class FullTools(CoreTools):
     ) -> Annotated[CallToolResult, Facts]:
         """Return the facts of an entity that hold now or at as_of, newest first. Not for ended ones: memory_history."""
         caller = self.caller()
-        found = await _facts(caller, name, as_of)
+        found = await _facts(caller, name, as_of, _MOST_LISTED)
         wanted = None if relation is None else _relation(relation)
         kept = [fact for fact in found if wanted is None or _relation(fact.relation) == wanted]
         return await facts_page(caller, kept, offset, limit, budget_tokens)
@@ -448,8 +464,8 @@ def _relation(text: str) -> str:
     return "_".join(text.casefold().replace("_", " ").split())
 
 
-async def _facts(caller: Caller, name: str, as_of: str | None) -> tuple[Fact, ...]:
-    return await caller.memory.afacts(name, as_of=as_of, limit=_MOST_FACTS, scopes=caller.access.scopes)
+async def _facts(caller: Caller, name: str, as_of: str | None, limit: int = _MOST_FACTS) -> tuple[Fact, ...]:
+    return await caller.memory.afacts(name, as_of=as_of, limit=limit, scopes=caller.access.scopes)
 
 
 async def _neighborhood(caller: Caller, name: str, hops: int, as_of: str | None, limit: int) -> list[Fact]:

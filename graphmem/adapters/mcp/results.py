@@ -99,7 +99,7 @@ class Facts(Page):
 
 
 class Episodes(Page):
-    """Episodes, best first."""
+    """Episodes, best first or in order."""
 
     episodes: list[EpisodeItem]
     notes: list[str] | None = None

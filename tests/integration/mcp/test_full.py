@@ -74,7 +74,7 @@ ANSWERS = [
 def test_every_tool_says_what_it_is_not_for_and_has_a_schema_of_its_result(memory: GraphMemory, era: str) -> None:
     async def work(client: Client) -> None:
         tools = (await client.list_tools()).tools
-        assert len(tools) == 23
+        assert len(tools) == 24
         assert [tool.name for tool in tools if tool.annotations and tool.annotations.destructive_hint] == [
             "memory_forget"
         ]
@@ -100,7 +100,7 @@ def test_entities_and_relationships(memory: GraphMemory, era: str) -> None:
     run(serve(memory), era, work)
 
 
-def test_sessions_are_listed_in_pages(memory: GraphMemory, era: str) -> None:
+def test_sessions_and_their_episodes_are_listed_in_pages(memory: GraphMemory, era: str) -> None:
     for n in range(3):
         memory.remember(f"Message {n}", speaker="Ines Costa", session_id="s/2", occurred_at=f"2026-02-0{n + 1}T10:00Z")
 
@@ -112,6 +112,22 @@ def test_sessions_are_listed_in_pages(memory: GraphMemory, era: str) -> None:
             {"id": "s/2", "episodes": 3, "first": "2026-02-01", "last": "2026-02-03", "speakers": ["Ines Costa"]}
         ]
         assert "next_offset" not in second
+        asked: dict[str, Any] = {"filters": {"session_ids": "s/2"}, "limit": 2}
+        begin = data_of(await client.call_tool("memory_episodes", asked))
+        rest = data_of(await client.call_tool("memory_episodes", {**asked, "offset": begin["next_offset"]}))
+        texts = [episode["text"] for page in (begin, rest) for episode in page["episodes"]]
+        assert texts == [f"Message {n}" for n in range(3)]
+
+    run(serve(memory), era, work)
+
+
+def test_relationships_go_on_beyond_a_thousand_facts(memory: GraphMemory, era: str) -> None:
+    memory.add_facts([("Hub City", "near", f"Place Number{n}") for n in range(1003)])
+
+    async def work(client: Client) -> None:
+        asked = {"name": "Hub City", "relation": "near", "offset": 1000, "budget_tokens": 10_000}
+        last = data_of(await client.call_tool("memory_relationships", asked))
+        assert (len(last["facts"]), last.get("next_offset")) == (3, None)
 
     run(serve(memory), era, work)
 
@@ -538,6 +554,7 @@ def test_hostile_names_stay_inside_of_the_fence_everywhere(memory: GraphMemory, 
     calls: list[tuple[str, dict[str, Any]]] = [
         ("memory_entities", {}),
         ("memory_sessions", {"filters": {"session_ids": HOSTILE}}),
+        ("memory_episodes", {"filters": {"session_ids": "h1"}}),
         ("memory_relationships", {"name": name}),
         ("memory_query", {"kind": "neighbors", "name": name}),
         ("memory_diff", {"start": "2020-01-01"}),

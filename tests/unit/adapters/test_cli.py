@@ -661,6 +661,56 @@ def test_only_an_entity_is_forgotten_with_episodes(filled: Shell) -> None:
     assert (ran.code, "--with-episodes is for an entity" in " ".join(ran.err.split())) == (2, True)
 
 
+def test_sessions_and_episodes_are_listed_page_by_page(shell: Shell) -> None:
+    for number in range(3):
+        said_in = ("--session", f"s{number % 2}", "--speaker", "Maya")
+        shell.run("remember", f"Hello {number}", *said_in, "--extractor", "none")
+
+    first = shell.run("sessions", "--limit", "1")
+    assert (first.code, re.split(r"\s{2,}", first.out.splitlines()[1])[:2]) == (0, ["s0", "2"])
+    assert "Maya" in first.out
+    assert "--after=s0 shows what follows" in first.err
+    [second] = shell.run("sessions", "--after=s0", "--json").document["sessions"]
+    assert (second["id"], second["episodes"], second["speakers"]) == ("s1", 1, ["Maya"])
+    assert shell.run("sessions", "--after=s1").code == 4
+    assert shell.run("sessions", "--speaker", "Ravi").err.strip() == "no sessions in scope default"
+
+    texts: list[str] = []
+    after = ""
+    while (page := shell.run("episodes", "--limit", "2", f"--after={after}", "--json")).code == 0:
+        texts += [episode["text"] for episode in page.document["episodes"]]
+        after = page.document["episodes"][-1]["id"]
+    assert (page.code, texts) == (4, ["Hello 0", "Hello 1", "Hello 2"])
+    listed = shell.run("episodes", "--session", "s0", "--limit", "2")
+    assert [f"Hello {number}" in listed.out for number in range(3)] == [True, False, True]
+    assert f"--after={after}" in listed.err
+
+
+@pytest.mark.parametrize("command", [("facts",), ("entities", "--oldest-first")])
+def test_what_follows_a_page_is_listed(filled: Shell, command: tuple[str, ...]) -> None:
+    name = command[0]
+    whole = [one["id"] for one in filled.run(*command, "--json").document[name]]
+    assert len(whole) > 2
+    note = filled.run(*command, "--limit", "2").err
+    assert f"showing 2; the same command with --after={whole[1]} shows what follows" in note
+    rest = filled.run(name, f"--after={whole[1]}", "--json").document[name]
+    assert [one["id"] for one in rest] == whole[2:]
+    assert filled.run(name, f"--after={whole[-1]}").code == 4
+
+
+def test_the_facts_of_an_entity_go_on_after_a_page(filled: Shell) -> None:
+    whole = [fact["id"] for fact in filled.run("facts", "maya chen", "--json").document["facts"]]
+    note = filled.run("facts", "maya chen", "--limit", "1").err
+    assert f"--after={whole[0]}" in note
+    rest = filled.run("facts", "maya chen", f"--after={whole[0]}", "--json")
+    assert [fact["id"] for fact in rest.document["facts"]] == whole[1:]
+
+
+def test_entities_of_a_query_have_one_page(filled: Shell) -> None:
+    ran = filled.run("entities", "maya", "--oldest-first")
+    assert (ran.code, "for a list of all entities, without a query" in ran.err) == (2, True)
+
+
 def test_files_of_unknown_kinds_are_counted(shell: Shell) -> None:
     (shell.folder / "docs/sub").mkdir(parents=True)
     for name in ("a.md", "b.pdf", "sub/c.PDF", "d.png", "Makefile", ".hidden.pdf"):
