@@ -25,7 +25,9 @@ _KEEPING = frozenset("for since until till by before after from to around of bet
 _BETWEEN = 6  # tokens from "between" to the second date
 _STANDING = frozenset("located based headquartered known called named situated".split())
 _NOMINATIVE = frozenset("i we he she they".split())
-_DANGLING = frozenset("not for of with in to and or by about at from but as like".split())
+_DANGLING = frozenset(
+    "not for of with in on to and or by about at from but as like than because that while since the a an".split()
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,8 @@ def sentence(clause: Clause, subject: End, names: Names, dates: Dates, apart: fr
     if clause.verb.i in inside:  # a relative clause: its antecedent is its subject
         inside -= {t.i for t in clause.chain[0].subtree}
         tokens = [t for t in tokens if t.tag_ not in ("WP", "WDT")]
+    elif clause.chain[0].dep_ == "relcl":  # "Beryl is a window manager that runs on Linux"
+        tokens = [t for t in tokens if t.tag_ not in ("WP", "WDT") or t.dep_ not in SUBJECTS]
     start = head.i if head else clause.chain[0].i
     front = [
         t
@@ -102,11 +106,12 @@ def _tokens(clause: Clause, apart: frozenset[int]) -> list[Token]:
                 continue  # "in Bern, not Berlin", "not in Berlin"
             elif child.dep_ in _LEFT_OUT and not (child.dep_ == "punct" and child.text in ("-", "'")):
                 joins = child.dep_ == "cc" and (not is_verb(token) or any(c.i in chain for c in token.conjuncts))
+                joins = joins or _lists(child, token)
                 named = child.dep_ == "appos" and token.pos_ in ("NOUN", "PROPN")
                 if joins or named or (child.dep_ == "advcl" and token.lemma_ == "go" and child.i == token.i + 1):
                     add(child)
             elif (
-                (child.dep_ == "conj" and is_verb(child) and is_verb(token))
+                (child.dep_ == "conj" and is_verb(token))  # also "…, but not a fan of it"
                 or (child.dep_ == "pcomp" and any(c.dep_ in ("nsubj", "nsubjpass") for c in child.children))
                 or (child.dep_ == "conj" and not is_verb(token) and (joins_verb(token) or child.lower_ in _NOMINATIVE))
                 or (child.dep_ == "npadvmod" and child.pos_ == "PROPN" and not child.ent_type_)
@@ -118,6 +123,13 @@ def _tokens(clause: Clause, apart: frozenset[int]) -> list[Token]:
     for top in tops:
         add(top)
     return [kept[i] for i in sorted(kept)][:_MAX_TOKENS]
+
+
+def _lists(comma: Token, noun: Token) -> bool:
+    """Return whether a comma separates a noun from the next one of a list: "chess, go and poker"."""
+    following = comma.nbor() if comma.i + 1 < len(comma.doc) else comma
+    joined = (c for c in noun.children if c.dep_ == "conj" and c.left_edge == following)
+    return comma.text == "," and noun.pos_ in ("NOUN", "PROPN") and any(c.pos_ in ("NOUN", "PROPN") for c in joined)
 
 
 def _is_left_out(token: Token) -> bool:
@@ -200,7 +212,7 @@ def _agreeing(token: Token, subject: End) -> str:
         return "will"
     if word in ("'d", "would") or token.tag_ == "MD":
         return "would" if word == "'d" else token.text
-    if lemma == "be" or word in ("'m", "'re", "am", "are"):
+    if lemma == "be" or word in ("'m", "m", "'re", "am", "are"):
         return "was" if word in ("was", "were") else "is" if token.tag_ in ("VBP", "VBZ") else word
     if word == "'s":
         return "has" if lemma == "have" else "is"
