@@ -10,6 +10,7 @@ from graphmem.ingest.extract.spacy import words
 from graphmem.ingest.extract.spacy.tokens import FIRM
 from graphmem.protocols import ExtractedEdge, ExtractedEnding, ExtractionRequest
 from graphmem.text.date_patterns import MONTHS
+from graphmem.text.normalize import STOP_WORDS
 
 _NO_PROSE = re.compile(
     r"```.*?(?:```|\Z)|`[^`\n]*`|\[[^\[\]\n:]{0,99}:[^\[\]\n]{0,999}+\]|"
@@ -24,7 +25,8 @@ _SLANG = re.compile(
     rf"(?=['a-z])(?<![\w'])(?:{'|'.join(f'({slang})' for slang in words.SPELLED)})(?![\w'])", re.IGNORECASE
 )
 _BEFORE_CLAUSE = (
-    "and|but|so|because|cuz|cos|bc|since|that|if|when|while|think|know|idk|lol|haha|omg|yeah|yes|no|nah|ok|hey|hi|now"
+    "and|but|so|because|cuz|cos|bc|since|that|if|when|while|think|know|idk|lol|haha|omg|yeah|yep|yes|no|nah|ok|hello|hey|"
+    "hi|now|well"
 )
 _BARE = re.compile(  # without what is another word, as "ill" and "were"; German "im" is mostly inside a clause
     rf"(?P<before>^|[.,!?;:(] ?|(?<!\w)(?:{_BEFORE_CLAUSE}) )(?:im|Im)(?![\w'])|"
@@ -32,6 +34,28 @@ _BARE = re.compile(  # without what is another word, as "ill" and "were"; German
     r"(?P<aux>[Dd]o|[Dd]oes|[Dd]id|[Ii]s|[Aa]re|[Ww]as|[Ww]ere|[Hh]ave|[Hh]as|[Hh]ad|[Cc]a|[Cc]ould|[Ww]ould|[Ww]o)nt)"
     r"(?![\w'])",
     re.MULTILINE,
+)
+_FILLER = re.compile(  # "I, um, work at Acme"
+    r"(?P<before>,\s*)?(?<![\w'-])"
+    r"(?:(?:[Uu]h+|[Uu]m+|[Ee]r+m?|[Ee]hm?|[Mm]h?m+|[Yy]'know)(?![\w'-])(?P<after>,)?|I mean,|(?<=, )you know,)"
+)
+_BEGINS = re.compile(r",?\s*(?:an?|the|my|our|and|but|so|because|i|we|you|he|she|it|they)\b", re.IGNORECASE)
+_REPEATED = (
+    "i|we|he|she|they|it|you|an?|the|my|our|his|their|this|to|of|for|from|with|and|but|or|if|in|on|at|"
+    "is|are|was|were|have|has"
+)
+_STUTTER = re.compile(  # "I-I've", "the the parser", "I'm going, I'm going to Rome"
+    rf"(?<![\w'-])(?P<once>(?:{_REPEATED})(?:'[a-z]+)?(?: [a-z']{{1,20}}){{0,3}}?)"
+    r"(?:(?:\s?-\s?|,? )(?P=once)(?![\w-]))+",
+    re.IGNORECASE,
+)
+_OFFICE = (
+    r"(?:(?:Mr|Mister|Madam|Madame|Dear)\.? ?(?:Chair(?:man|woman|person)?|Speaker|President|Mayor|Minister)|"
+    r"Chair(?:man)?|[Ss]ir|[Mm]a'am|[Mm]adam)"
+)
+_ADDRESS = re.compile(rf"(?:^|(?<=[.!?] )){_OFFICE}, |, {_OFFICE}(?=[.,!?]|$)", re.MULTILINE)
+_ADDRESSEE = re.compile(  # "anna: i use vim"
+    r"\A\s*@?(?!(?i:wrong|false|myth|untrue|scenario|case|b)\b)[^\s:,@()\[\]]{2,30}: (?=[a-z])"
 )
 _GREETING = "|".join(words.GREETINGS)
 _ITEM = re.compile(r"(?:(?:[-*+–]|(?P<number>\d{1,3})[.)])\s+(?:\[[ xX]\]\s+)?|•\s*)(?=\S)")
@@ -116,6 +140,21 @@ def _without_tag(match: re.Match[str]) -> str:
     return "?" if re.search(r"\byou\b", sentence, re.IGNORECASE) else "."
 
 
+def _fluent(text: str) -> str:
+    """Return a text without fillers and repeated words of speech: "I live in Rome" for "I-I, um, live in in Rome"."""
+    text = _FILLER.sub(_without_filler, text)
+    for _ in range(2):  # "I'm-I'm going, I'm going"
+        text = _STUTTER.sub(lambda match: match["once"], text)
+    return text
+
+
+def _without_filler(match: re.Match[str]) -> str:
+    """Return what a filler leaves: a comma if a clause or an item may begin after it, none after "I" or "the"."""
+    last = re.search(r"[\w'-]+$", match.string[max(0, match.start() - 30) : match.start()])
+    paused = bool(match["before"] or match["after"]) and last is not None and last[0].lower() not in STOP_WORDS
+    return ", " if paused and _BEGINS.match(match.string, match.end()) else " "
+
+
 def _with_child(match: re.Match[str]) -> str:
     has = f"{match['who']}have" if match["who"] else "has"
     return f"{has} a {'daughter' if match['child'] == 'girl' else 'son'} called "
@@ -145,7 +184,7 @@ def vocatives(names: Iterable[str]) -> re.Pattern[str] | None:
     return re.compile("|".join(sorted(forms, key=len, reverse=True)))
 
 
-def prose(text: str, participants: Iterable[str] = (), *, message: bool = True) -> str:
+def prose(text: str, participants: Iterable[str] = (), others: Iterable[str] = (), *, message: bool = True) -> str:
     """Return the sentences of a text that can state a fact.
 
     Parameters
@@ -154,10 +193,12 @@ def prose(text: str, participants: Iterable[str] = (), *, message: bool = True) 
         A message or a document.
     participants
         Names to remove where they are addressed ("Thanks, Anna!", "…, Anna."), as the parser tags them as objects.
+    others
+        Names of further speakers of the session, who may be addressed as well.
     message
         Whether the text is informal: slang, greetings and addressed names are removed.
     """
-    text = own_words(text, participants) if message else text
+    text = own_words(_ADDRESSEE.sub("", text), participants) if message else text
     text = _NO_PROSE.sub(" ", text).translate(_STRAIGHT)
     if not message:
         blocks = (" ".join(_SYMBOLS.sub(" ", block).split()) for block in _blocks(text))
@@ -165,9 +206,10 @@ def prose(text: str, participants: Iterable[str] = (), *, message: bool = True) 
     text = _SYMBOLS.sub(" ", "\n".join(_lines(text)))
     text = _SLANG.sub(lambda match: _PLAIN[(match.lastindex or 1) - 1], with_apostrophes(text))
     text = _AMPERSAND.sub(lambda match: match["firm"] or " and ", text)
+    text = _fluent(_ADDRESS.sub("", text))
     text = _RELATIVE_IN_LOWER_CASE.sub(lambda match: f"{match[1]}{match[2].capitalize()}", text)
     text = _NEWBORN.sub(_with_child, text)
-    names = vocatives(participants)
+    names = vocatives([*participants, *others])
     called = f"(?:{names.pattern})" if names else "(?!)"
     opening = re.compile(rf"(?:(?:{_GREETING}|{called})(?!\w)[,!.;\s]*)+", re.IGNORECASE)
     closing = re.compile(rf",\s*(?i:{called})(?=\s*[.!?]*$)")
