@@ -15,7 +15,21 @@ if TYPE_CHECKING:
 
 def objects_of(verb: Token, *deps: str) -> list[Token]:
     """Return the children of a verb with these dependencies."""
-    return [c for c in verb.children if c.dep_ in deps and not is_denied(c)]
+    return [c for c in verb.children if c.dep_ in deps and not is_denied(c) and not _is_set_off(c)]
+
+
+def _is_set_off(noun: Token) -> bool:
+    """Return whether a name after a comma is that of who is addressed: "I'm sorry, Ida"."""
+    start = noun.left_edge
+    return noun.pos_ == "PROPN" and noun.head.i < start.i and start.nbor(-1).text == ","
+
+
+def _is_addressed(noun: Token, verb: Token) -> bool:
+    """Return whether a name before a verb is that of who is addressed: "Ida, use vim"."""
+    if noun.pos_ != "PROPN" or noun.conjuncts or any(c.i > noun.i and c.dep_ != "punct" for c in noun.children):
+        return False
+    between = [t.text for t in noun.doc[noun.i + 1 : verb.i]]
+    return between[:1] == [","] and between.count(",") == 1
 
 
 def is_denied(noun: Token) -> bool:
@@ -352,6 +366,9 @@ def _finite(verb: Token) -> Clause | None:
         found = []
     elif verb.dep_ == "relcl" and found and not _is_spliced(verb, found):
         return None  # "the book that Anna read": the antecedent is the object, often a filler
+    if found and all(_is_addressed(t, verb) for t in found):
+        return None
+    found = [t for t in found if not _is_addressed(t, verb)]
     if not found:
         taken = _inherited(verb)
         if taken is None:
