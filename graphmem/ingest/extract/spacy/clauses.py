@@ -301,8 +301,8 @@ def _unreal(verb: Token) -> bool:
             child.lemma_.lower() in words.UNREAL_MODALS or (child.tag_ == "MD" and child.lower_ in ("'d", "d", "ca"))
         ):
             return True
-        if child.dep_ == "mark" and child.lower_ in words.UNREAL_MARKS:
-            return True
+        if child.dep_ == "mark" and (child.lower_ in words.UNREAL_MARKS or child.lower_ == "like"):
+            return True  # also "I feel like I have a dog"
         is_mark = child.dep_ == "mark" or (child.dep_ == "advmod" and child.lower_ == "when")  # not "once a month"
         if is_mark and child.lower_ in words.FUTURE_MARKS and verb.tag_ in ("VBP", "VBZ"):
             return True  # "when I need it", "once I work there": an unspecified time
