@@ -27,6 +27,7 @@ from graphmem.ingest.extract.spacy.clauses import (
     Clause,
     denied_objects,
     governor,
+    names_given,
     objects_of,
     prepositions,
     subjects_of,
@@ -53,6 +54,7 @@ _BESIDE = re.compile(  # what is added to a home or a job, and doesn't replace i
     r"(?:on|at|during) (?:the )?weekends|in (?:the )?(?:spring|summer|autumn|fall|winter)s?)\b",
     re.IGNORECASE,
 )
+_GOING = frozenset("go return turn come switch proceed".split())
 _EXCLUSIVE = frozenset({"lives_in", "works_at", "works_as"})
 
 EXPLICIT, PLAIN, COMMON, INDIRECT = 0.9, 0.8, 0.6, 0.5
@@ -111,6 +113,11 @@ def _is_telling(clause: Clause, said: Statement, period: Period) -> bool:
         )
     if said.ended or said.presumed or said.relation == "is":
         return True
+    if lemma == "take" and any(_is_definite(noun) for noun in objects_of(clause.verb, "dobj")):
+        return False  # "I take the first ones"
+    done = [t for t in objects_of(clause.verb, "dobj") if lemma == "do" and t.lower_ not in words.MEASURES]
+    if any(c.dep_ in ("det", "poss") for t in done for c in t.children):
+        return False  # "we do a round", not "I do yoga"
     if lemma == "do" and clause.past and not (clause.stance or clause.began or is_state(clause)):
         return False  # "I've done my ankle in"
     if lemma == "have" and any(is_counted(t) for t in objects_of(clause.verb, "dobj")):
@@ -127,6 +134,40 @@ def _is_telling(clause: Clause, said: Statement, period: Period) -> bool:
         habit = clause.verb.tag_ in ("VBP", "VBZ") or _is_abstinence(clause)
         return habit or clause.ongoing or bool(clause.stance) or clause.ended or clause.began
     return lemma in words.TELLING or (clause.stance == "plans_to" and period.begin is not None)
+
+
+def _is_passing(clause: Clause, said: Statement, period: Period) -> bool:
+    """Return whether a clause is about the course of a talk or a moment: "we'll go to Ida", "I get an error"."""
+    lemma, target, verb = clause.verb.lemma_.lower(), said.target, clause.verb
+    if said.relation.startswith("is_") or said.relation == "is":
+        return False
+    dated = period.begin is not None
+    if clause.offhand and not dated:
+        return True  # "I'll take the first one"
+    person = target.label == "PERSON" and not target.role
+    if person and not clause.past and not dated and "_to" in said.relation and lemma in words.MOVING | _GOING:
+        return True
+    if clause.past or clause.ended or clause.negated:
+        return False
+    if clause.stance == "plans_to":
+        return not (dated or target.named or lemma in words.LIFE_PLANS or said.relation == "plans_to_work_as")
+    if lemma in ("have", "get"):
+        ours = any(t.lower_ in ("we", "you") for t in clause.subjects)
+        given = any(names_given(t) for t in objects_of(verb, "dobj"))
+        if target.named and not given and target.label in ("PERSON", "NORP", *words.PLACES):
+            return True
+        if target.named and ours and target.label == "ORG":
+            return True  # "we've got the police"
+    if clause.stance or clause.began or clause.ongoing or clause.passive or verb.tag_ not in ("VBP", "VBZ"):
+        return False
+    often = any(t.lower_ in words.HABITUAL for t in verb.subtree)
+    lasts = (lemma == "get" and _is_illness(target)) or (lemma == "remember" and person)
+    return lemma in words.MOMENTARY and not often and not lasts
+
+
+def _is_illness(end: End) -> bool:
+    last = end.name.split()[-1].lower()
+    return last in words.ILLNESSES or last.endswith(("ache", "aches", "migraines", "attacks", "itis"))
 
 
 def _is_definite(noun: Token) -> bool:
@@ -336,6 +377,11 @@ class Facts:
             return None
         denied = clause.negated and not said.presumed and not relation.startswith("does_not_")
         if denied or _is_misbelief(clause, source):
+            return None
+        if not (said.explicit or said.presumed) and (
+            (self._names.speaker is not None and not source.named)  # "the data is published by the government"
+            or _is_passing(clause, said, period)
+        ):
             return None
         if subject.role == "addressee" and not (said.explicit or (target.named and not target.role)):
             return None  # "you're doing great": mostly courtesy

@@ -180,6 +180,8 @@ def _prepositions(clause: Clause, names: Names) -> Iterator[Statement]:
         has = (lemma == "have" and is_state(clause)) or (lemma == "see" and clause.past)
         if simple and (has or lemma in words.LIKING or simple[0].lower_ in words.MEASURES):
             return
+    if not middle and lemma in words.TRANSITIVE:
+        return  # "in America, we love soccer"
     sources = [(verb, "")] + ([(objects[0], middle)] if middle else [])
     for head, _ in sources:
         for word, noun in prepositions(head):
