@@ -33,7 +33,7 @@ def _death(clause: Clause, subject: End, names: Names) -> Iterator[Statement]:
     if any(c.lower_ == "down" for c in clause.verb.children) and clause.verb.lemma_ == "put" and not clause.passive:
         dead = [e for t in objects_of(clause.verb, "dobj") if t.pos_ == "PROPN" for e in names.end(t)]
     for end in dead if clause.past or len(clause.chain) > 1 else ():
-        if end.named and not end.role:
+        if end.named and not end.role and end.label not in ("NORP", "ORG", *words.PLACES):
             yield Statement("has_status", End("deceased", "concept", named=False), explicit=True, source=end)
         known = end.named or (end is subject and any(t.pos_ == "PROPN" for t in clause.subjects))
         if known and not end.role and names.speaker is not None:

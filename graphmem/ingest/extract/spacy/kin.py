@@ -45,9 +45,21 @@ def is_counted(noun: Token) -> bool:
 
 
 def is_former(noun: Token) -> bool:
-    """Return whether a relationship is over: "my former boss", "my old roommate"; not "my old friend"."""
+    """Return whether a relationship is over: "my former boss", "my first husband"; not "my old friend"."""
     said = {c.lower_ for c in noun.children if c.dep_ in ("amod", "compound")}
-    return bool(said & {"former", "previous", "ex"}) or ("old" in said and noun.lemma_.lower() in words.TEMPORARY)
+    word = noun.lemma_.lower()
+    followed = said & {"first", "last"} and word in words.TEMPORARY | words.PARTNERS | words.SPOUSES
+    return bool(said & {"former", "previous", "ex"} or followed) or ("old" in said and word in words.TEMPORARY)
+
+
+def is_likeness(noun: Token) -> bool:
+    """Return whether somebody is only compared with a relative: "you're like my brother"."""
+    like = noun.head
+    return (
+        noun.dep_ == "pobj"
+        and like.lower_ in ("like", "as")
+        and like.head.lemma_ in ("be", "feel", "look", "seem", "act")
+    )
 
 
 def _bare_after(preposition: Token) -> Iterator[str]:

@@ -15,7 +15,7 @@ from graphmem.ingest.extract.spacy import words
 from graphmem.ingest.extract.spacy.clauses import dated, negation, objects_of, participles, subjects_of
 from graphmem.ingest.extract.spacy.facts import COMMON, EXPLICIT, PLAIN
 from graphmem.ingest.extract.spacy.homes_and_jobs import is_occupation
-from graphmem.ingest.extract.spacy.kin import introduced, is_former, is_named, role_of
+from graphmem.ingest.extract.spacy.kin import introduced, is_former, is_likeness, is_named, role_of
 from graphmem.ingest.extract.spacy.names import End, Names, as_relative
 from graphmem.ingest.extract.spacy.render import Dates
 from graphmem.protocols import ExtractedEdge
@@ -32,7 +32,7 @@ def relatives(sentence: Span, names: Names, dates: Dates) -> Iterator[ExtractedE
             continue
         named = _named_by(token, names)
         owner = names.owner(token)
-        if any(c.lower_ in ("late", "future", "own") for c in token.children):
+        if any(c.lower_ in ("late", "future", "own") for c in token.children) or is_likeness(token):
             continue
         possessor = owner or _owner_by_verb(token, names)
         if not any(t.lower_ == "about" and t.head.lemma_.lower() in words.FICTIONS for t in token.ancestors):
@@ -56,6 +56,8 @@ def _called(token: Token, owner: End | None, names: Names, dates: Dates) -> Iter
     """Yield "Max is_a dog" for "a dog named Max", and its owner if the clause names one."""
     noun = token.lemma_.lower()
     role = role_of(token)
+    if token.dep_ == "dobj" and negation(token.head):
+        return  # "I don't have a son named Leo"
     naming = participles(token, "named", "called") if token.head.lemma_ != "play" else []  # a part in a play
     called = [t for verb in naming for t in objects_of(verb, "oprd", "dobj", "attr") if t.pos_ == "PROPN"]
     for end in (e for t in called for e in names.ends(t) if not e.role):
@@ -117,7 +119,7 @@ def _relative(token: Token, owner: End, named: End | None, names: Names) -> Iter
         fact = f"{named.name} {'was' if over else 'is'} {owner.name}'s {role}."
         yield replace(_edge(owner, relation, named, fact, certainty), ended=over)
         return
-    if is_former(token) or owner.kind != "person":
+    if is_former(token) or owner.kind != "person" or (noun == "partner" and _in_business(token)):
         return
     remains = token.dep_ == "dobj" and token.head.lemma_ in words.REMAINING
     if token.dep_ == "attr" or remains or is_named(token) or (token.dep_ == "poss" and token.head.lower_ == "name"):
@@ -131,6 +133,11 @@ def _relative(token: Token, owner: End, named: End | None, names: Names) -> Iter
             certainty = min(PLAIN, owner.certainty) if owner.role != "addressee" else 0.5
             whose = words.has(role)
             yield _edge(owner, whose, end, f"{owner.name} has {article}{phrase}.", certainty)
+
+
+def _in_business(partner: Token) -> bool:
+    """Return whether partners are rather those of a firm or an office: "our partners"."""
+    return partner.tag_ == "NNS" or any(c.lower_ == "our" for c in partner.children)
 
 
 def _office(token: Token, owner: End | None, named: End, names: Names) -> Iterator[ExtractedEdge]:
@@ -212,6 +219,9 @@ _AGE = re.compile(
     r"\b(?:[Mm]y|[Oo]ur) (?P<kin>[a-z-]{3,20})(?: (?P<named>[A-Z][\w'-]{1,40}))? "
     r"(?:(?:is|'s)(?: now)?|(?:just |recently )?turned) (?P<four>\d{1,3})"
     r"(?: years old\b|(?=\s*(?:[.!,;]|$)|\s+(?:today|yesterday|on|last)\b))"
+)
+_NOT_YET = re.compile(
+    r"\b(?:before|until|till|when|once|by the time|if|unless|after|like|as though)\s*$", re.IGNORECASE
 )
 _CALLED = re.compile(
     r"(?i:(?:^|[.!,] |\b(?:please|just|but|you can|you may) )call me|"
@@ -296,6 +306,8 @@ def _owner(match: re.Match[str], speaker: str) -> str | None:
 
 def _ages(sentence: str, speaker: str) -> Iterator[ExtractedEdge]:
     for match in _AGE.finditer(sentence):
+        if _NOT_YET.search(sentence, 0, match.start()):
+            continue
         years = int(match["one"] or match["two"] or match["three"] or match["four"])
         noun = match["kin"]
         if noun and (noun not in words.RELATIONAL or (noun in words.SEVERAL and not match["named"])):
