@@ -347,6 +347,8 @@ def _lies_in(sentence: Span, one: End, other: End, start: int, end: int) -> Extr
     places = {one.label, other.label} <= {"GPE", "LOC"}
     if not places or between != "," or doc[end].dep_ not in ("appos", "npadvmod", "nmod"):
         return None
+    if _is_listed(doc, start, end + len(other.name.split())):
+        return None  # "I like Spain, Italy and Greece"
     return ExtractedEdge(
         one.name,
         "part_of",
@@ -356,6 +358,14 @@ def _lies_in(sentence: Span, one: End, other: End, start: int, end: int) -> Extr
         source_type=one.kind,
         target_type=other.kind,
     )
+
+
+def _is_listed(doc: Doc, start: int, end: int) -> bool:
+    """Return whether further names are joined to those from `start` to `end`: in "Spain, Italy, and Greece"."""
+    after = [t for t in doc[end : end + 4] if t.lower_ not in ("the", ",", "and", "or")]
+    joined = bool(after) and after[0].pos_ == "PROPN" and doc[end].text in (",", "and", "or")
+    before = start > 1 and doc[start - 1].text == "," and doc[start - 2].pos_ == "PROPN"
+    return joined or before
 
 
 def _co_occurrence(one: End, other: End, said: str) -> ExtractedEdge:

@@ -60,9 +60,9 @@ _EXCLUSIVE = frozenset({"lives_in", "works_at", "works_as"})
 EXPLICIT, PLAIN, COMMON, INDIRECT = 0.9, 0.8, 0.6, 0.5
 
 
-def _courtesy(clause: Clause, source: End, target: End, period: Period) -> bool:
+def _courtesy(clause: Clause, source: End, target: End, period: Period, participants: Collection[str] = ()) -> bool:
     """Return whether a clause is a polite phrase without a useful fact."""
-    if source.role and target.role:
+    if source.role and (target.role or (clause.verb.lemma_ == "know" and target.name in participants)):
         return not (clause.past and clause.verb.lemma_ in ("meet", "visit", "marry", "hire", "teach", "join"))
     if clause.offhand and period.begin is None and not (target.named and not target.role):
         return True  # "I'll watch your video"
@@ -142,7 +142,7 @@ def _is_passing(clause: Clause, said: Statement, period: Period) -> bool:
     if said.relation.startswith("is_") or said.relation == "is":
         return False
     dated = period.begin is not None
-    if clause.offhand and not dated:
+    if clause.offhand and not dated and lemma != "work":
         return True  # "I'll take the first one"
     person = target.label == "PERSON" and not target.role
     if person and not clause.past and not dated and "_to" in said.relation and lemma in words.MOVING | _GOING:
@@ -373,7 +373,7 @@ class Facts:
             return None  # "the single" of a document may be any single, "the landlady" any landlady
         if self._ontology.is_single_valued(relation) and not said.explicit:
             return None  # a wrong fact would end a correct one: left to the strict patterns
-        if said.explicit is False and _courtesy(clause, source, target, period):
+        if said.explicit is False and _courtesy(clause, source, target, period, self._names.participants):
             return None
         denied = clause.negated and not said.presumed and not relation.startswith("does_not_")
         if denied or _is_misbelief(clause, source):

@@ -30,6 +30,9 @@ _AFTER_NAME = re.compile(
     r"(?<!\s)\s+"
     r"(?:(?:last|next|this) \w+|and|[Yy]esterday|[Tt]oday|[Tt]omorrow|[Tt]onight|[Yy]ay|[Ww]ow|[Ll]ol|[Oo]mg)$"
 )
+_NO_NAMES = frozenset("ill im ive id dont cant wont didnt doesnt isnt y'know afaik imho iirc rofl".split())
+"""Keys of what is written like a name, but is none: "Ill call you"."""
+
 GUESSED_PERSON = 0.7
 """Certainty of a person distinguished from a place or a firm only by context."""
 
@@ -81,6 +84,11 @@ def _joined(tokens: list[Token]) -> str:
 
 def _names_in(span: Span) -> Iterator[Span]:
     """Yield the names in a span; two if the recognizer merged them: "from Trello to Linear", "in Rome with Ida"."""
+    if (comma := next((t for t in span[1:-1] if t.text == ","), None)) is not None and not _is_legal_form(comma.nbor()):
+        for part in (span.doc[span.start : comma.i], span.doc[comma.i + 1 : span.end]):
+            named = part.char_span(0, len(part.text), label=span.label_)
+            yield from _names_in(named) if named is not None else ()
+        return
     split = "with" if span.label_ in ("GPE", "LOC", "FAC", "PERSON") else "to"
     cut = next((t for t in span[1:-1] if t.dep_ == "prep" and t.lower_ in ("to", split)), None)
     after_from = cut is not None and any(c.lower_ == "from" and c.i < cut.i for c in cut.head.children)
@@ -177,6 +185,11 @@ class Names:
         assert span is not None
         return span
 
+    @property
+    def participants(self) -> set[str]:
+        """Names of the further speakers of the session."""
+        return {end.name for end in self._participants.values()}
+
     def is_person(self, token: Token) -> bool:
         """Return whether a word is in the name of a person."""
         span = self._entity_at.get(token.i)
@@ -224,7 +237,7 @@ class Names:
             shown, key = require_name(name, self.ontology.short_names)
         except InvalidEntityName:
             return None
-        if key in words.MONTHS:
+        if key in words.MONTHS or key in _NO_NAMES:
             return None
         meaningful = any(w not in words.VAGUE and w not in words.EVALUATIVE for w in key.split())
         if not meaningful or not _LETTERS.search(shown) or len(shown.split()) > 10:
@@ -276,7 +289,8 @@ class Names:
             return None
         if span.label_ == "PERSON" and (any(c.isdigit() for c in text) or canonical(text) in words.KIN):
             return None
-        if span.label_ == "PERSON" and any(t.is_lower and t.pos_ == "VERB" for t in span):
+        quoted = span.label_ in ("WORK_OF_ART", "EVENT", "LAW")
+        if not quoted and any(t.is_lower and t.pos_ in ("VERB", "AUX") and t.tag_ not in ("VBN", "VBG") for t in span):
             return None  # "Peter remarried Sofia"
         if span.label_ == "PERSON" and text in self._full:
             return self._full[text]
@@ -476,6 +490,14 @@ class Names:
             kept.pop(0)  # the K in "5K run"
         return kept
 
+    def _of_title(self, token: Token) -> str:
+        """Return the rest of a title after its first name: " of the Rings"."""
+        after = list(self.doc[token.i + 1 : token.i + 5])
+        words_ = [t.lower_ for t in after]
+        rest = 2 if words_[:2] == ["of", "the"] else 1 if words_[:1] == ["of"] else 0
+        named = rest and len(after) > rest and after[rest].pos_ == "PROPN" and after[rest].ent_type_ not in words.PLACES
+        return f" {' '.join(t.text for t in after[: rest + 1])}" if named else ""
+
     def _common(self, token: Token) -> End | None:
         if not token.text[:1].isalpha() or token.ent_type_ in words.QUANTITIES:
             return None
@@ -496,6 +518,7 @@ class Names:
         proper = all(t.pos_ == "PROPN" for t in kept)
         text = _joined(kept)
         if proper and text[0].isupper():
+            text = f"{text}{self._of_title(token)}"
             return self._checked(text, "concept", named=not kept[0].is_sent_start or len(kept) > 1)
         if inside is not None:
             if inside.pos_ == "PRON" or inside.lower_ in words.VAGUE:

@@ -147,8 +147,8 @@ def _activity(token: Token, names: Names) -> Iterator[End]:
         yield title
         return
     objects = [e for t in objects_of(token, "dobj") for e in names.end(t)]
-    if any(True for _ in objects_of(token, "dobj")) and not objects:
-        return
+    if objects_of(token, "ccomp", "xcomp") or (objects_of(token, "dobj") and not objects):
+        return  # also "watching the Tigers play"
     particle = "".join(f" {c.lower_}" for c in objects_of(token, "prt"))
     name = f"{token.lower_}{particle}"
     if objects:
@@ -269,6 +269,8 @@ def _is_a(clause: Clause, subject: End, token: Token, names: Names) -> Iterator[
             if word == "of":
                 yield from (Statement(f"is_{token.lower_}_of", t) for t in names.ends(noun))
                 return
+    if token.pos_ == "PROPN" and not articles and token.ent_type_ not in ("NORP", "LANGUAGE"):
+        return  # "I'm Kirsty"
     limited = any(c.dep_ in ("amod", "compound") for c in token.children) and token.lower_ in words.OCCUPATIONS
     if (token.tag_ == "NN" and not articles and not limited) or (
         token.tag_ == "NNS" and len(clause.subjects) == 1 and subject.kind == "person"
@@ -377,10 +379,10 @@ def _names_a_part(noun: Token) -> bool:
 def _favorite(noun: Token | None, target: End, owner: End, names: Names) -> Statement:
     """Return favorite_food for "my favorite food is pizza", prefers for several or without a noun."""
     if noun is None or noun.tag_ != "NN":
-        said = f" {names.phrase(noun)}" if noun is not None else ""
-        return Statement(
-            "prefers", target, explicit=True, source=owner, fact=f"{owner.name} prefers {target.name}{said}."
-        )
+        several = re.sub(r"^(?:favou?rite|preferred) ", "", names.phrase(noun)) if noun is not None else ""
+        fact = f"{owner.name}'s favorite {several} include {target.name}." if several else ""
+        fact = fact or f"{owner.name} prefers {target.name}."
+        return Statement("prefers", target, explicit=True, source=owner, fact=fact)
     kind = re.sub(r"^(?:favou?rite|preferred) ", "", names.phrase(noun))
     fact = f"{owner.name}'s favorite {kind} is {target.name}."
     return Statement(f"favorite_{kind.replace(' ', '_')}", target, explicit=True, source=owner, fact=fact)
