@@ -55,6 +55,7 @@ _BESIDE = re.compile(  # what is added to a home or a job, and doesn't replace i
     re.IGNORECASE,
 )
 _GOING = frozenset("go return turn come switch proceed".split())
+_PLANNED = frozenset({"plans_to_work_as", "plans_to_go"})  # as "going to go hunting"
 _EXCLUSIVE = frozenset({"lives_in", "works_at", "works_as"})
 
 EXPLICIT, PLAIN, COMMON, INDIRECT = 0.9, 0.8, 0.6, 0.5
@@ -145,12 +146,21 @@ def _is_passing(clause: Clause, said: Statement, period: Period) -> bool:
     if clause.offhand and not dated and lemma != "work":
         return True  # "I'll take the first one"
     person = target.label == "PERSON" and not target.role
-    if person and not clause.past and not dated and "_to" in said.relation and lemma in words.MOVING | _GOING:
+    if (
+        person
+        and clause.stance in ("", "plans_to")
+        and not clause.past
+        and not dated
+        and "_to" in said.relation
+        and lemma in words.MOVING | _GOING
+    ):
+        return True
+    if person and lemma == "do":
         return True
     if clause.past or clause.ended or clause.negated:
         return False
     if clause.stance == "plans_to":
-        return not (dated or target.named or lemma in words.LIFE_PLANS or said.relation == "plans_to_work_as")
+        return not (dated or target.named or lemma in words.LIFE_PLANS or said.relation in _PLANNED)
     if lemma in ("have", "get"):
         ours = any(t.lower_ in ("we", "you") for t in clause.subjects)
         given = any(names_given(t) for t in objects_of(verb, "dobj"))
