@@ -259,7 +259,7 @@ def _is_a(clause: Clause, subject: End, token: Token, names: Names) -> Iterator[
         or (articles & {"the", "this", "that", "no", "all", "some"} and not _office(token))
     ):
         return
-    if articles & {"the"}:
+    if articles & {"the"} and token.lower_ != "name":
         for word, noun in prepositions(token):
             if word in ("of", "at"):
                 yield from (Statement(f"is_{token.lower_}_{word}", t) for t in names.end(noun) if t.named)

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from graphmem.ingest.extract.spacy import words
-from graphmem.ingest.extract.spacy.clauses import dated, negation, objects_of, participles, subjects_of
+from graphmem.ingest.extract.spacy.clauses import dated, is_denied, negation, objects_of, participles, subjects_of
 from graphmem.ingest.extract.spacy.facts import COMMON, EXPLICIT, PLAIN
 from graphmem.ingest.extract.spacy.homes_and_jobs import is_occupation
 from graphmem.ingest.extract.spacy.kin import introduced, is_former, is_likeness, is_named, role_of
@@ -32,7 +32,7 @@ def relatives(sentence: Span, names: Names, dates: Dates) -> Iterator[ExtractedE
             continue
         named = _named_by(token, names)
         owner = names.owner(token)
-        if any(c.lower_ in ("late", "future", "own") for c in token.children) or is_likeness(token):
+        if any(c.lower_ in ("late", "future", "own") for c in token.children) or is_likeness(token) or is_denied(token):
             continue
         possessor = owner or _owner_by_verb(token, names)
         if not any(t.lower_ == "about" and t.head.lemma_.lower() in words.FICTIONS for t in token.ancestors):
