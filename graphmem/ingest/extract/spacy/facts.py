@@ -157,17 +157,15 @@ def _is_passing(clause: Clause, said: Statement, period: Period) -> bool:
         return True
     if person and lemma == "do":
         return True
+    if target.named and lemma in ("have", "get") and (not clause.past or clause.ongoing):
+        ours = any(t.lower_ in ("we", "you") for t in clause.subjects)
+        given = any(names_given(t) for t in objects_of(verb, "dobj"))
+        if not given and target.label in ("PERSON", "NORP", *words.PLACES, *(["ORG"] if ours else [])):
+            return True  # "I have Ida first", "we've got the police"
     if clause.past or clause.ended or clause.negated:
         return False
     if clause.stance == "plans_to":
         return not (dated or target.named or lemma in words.LIFE_PLANS or said.relation in _PLANNED)
-    if lemma in ("have", "get"):
-        ours = any(t.lower_ in ("we", "you") for t in clause.subjects)
-        given = any(names_given(t) for t in objects_of(verb, "dobj"))
-        if target.named and not given and target.label in ("PERSON", "NORP", *words.PLACES):
-            return True
-        if target.named and ours and target.label == "ORG":
-            return True  # "we've got the police"
     if clause.stance or clause.began or clause.ongoing or clause.passive or verb.tag_ not in ("VBP", "VBZ"):
         return False
     often = any(t.lower_ in words.HABITUAL for t in verb.subtree)
