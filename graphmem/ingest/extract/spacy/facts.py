@@ -160,7 +160,7 @@ def _is_passing(clause: Clause, said: Statement, period: Period) -> bool:
     if target.named and lemma in ("have", "get") and (not clause.past or clause.ongoing):
         ours = any(t.lower_ in ("we", "you") for t in clause.subjects)
         given = any(names_given(t) for t in objects_of(verb, "dobj"))
-        if not given and target.label in ("PERSON", "NORP", *words.PLACES, *(["ORG"] if ours else [])):
+        if not given and target.label in ("PERSON", "NORP", *(["ORG", *words.PLACES] if ours else [])):
             return True  # "I have Ida first", "we've got the police"
     if clause.past or clause.ended or clause.negated:
         return False
@@ -170,7 +170,7 @@ def _is_passing(clause: Clause, said: Statement, period: Period) -> bool:
         return False
     often = any(t.lower_ in words.HABITUAL for t in verb.subtree)
     lasts = (lemma == "get" and _is_illness(target)) or (lemma == "remember" and person)
-    return lemma in words.MOMENTARY and not often and not lasts
+    return lemma in words.MOMENTARY and not (often or lasts or dated)
 
 
 def _is_illness(end: End) -> bool:
@@ -387,7 +387,9 @@ class Facts:
         if denied or _is_misbelief(clause, source):
             return None
         if not (said.explicit or said.presumed) and (
-            (self._names.speaker is not None and not source.named)  # "the data is published by the government"
+            (
+                self._names.speaker is not None and not source.named and source.name[:1].islower()
+            )  # "the data is published"
             or _is_passing(clause, said, period)
         ):
             return None
