@@ -340,7 +340,7 @@ def _inherited(verb: Token) -> tuple[list[Token], float] | None:
             if any(t.lower_ == "it" for t in subjects_of(copula)):
                 return [head], 0.9  # "it's Rita who"
             if not negation(copula):
-                return subjects_of(copula), 0.9
+                return subjects_of(copula) or [head], 0.9  # "there are people who like it": not the speaker
         return [head], 0.9
     if (verb.dep_ == "ROOT" or (verb.dep_ in ("ccomp", "advcl") and verb.i < verb.head.i)) and _says_i(verb):
         return [], 0.4

@@ -114,7 +114,7 @@ def _is_telling(clause: Clause, said: Statement, period: Period) -> bool:
         )
     if said.ended or said.presumed or said.relation == "is":
         return True
-    if lemma == "take" and any(_is_definite(noun) for noun in objects_of(clause.verb, "dobj")):
+    if lemma == "take" and any(c.lower_ in words.DEFINITE for t in objects_of(clause.verb, "dobj") for c in t.children):
         return False  # "I take the first ones"
     done = [t for t in objects_of(clause.verb, "dobj") if lemma == "do" and t.lower_ not in words.MEASURES]
     if any(c.dep_ in ("det", "poss") for t in done for c in t.children):
@@ -155,7 +155,7 @@ def _is_passing(clause: Clause, said: Statement, period: Period) -> bool:
         and lemma in words.MOVING | _GOING
     ):
         return True
-    if person and lemma == "do":
+    if (person and lemma == "do") or (said.relation.startswith("was_") and target.role):
         return True
     if target.named and lemma in ("have", "get") and (not clause.past or clause.ongoing):
         ours = any(t.lower_ in ("we", "you") for t in clause.subjects)

@@ -207,7 +207,7 @@ _FAVORITE = re.compile(
     r"(?P<value>(?:(?! and my )[^,;:.!?()]){2,50})",
     re.IGNORECASE,
 )
-_NO_VALUE = re.compile(r"(?:when|that|to|how|what|because|where|one|not|no longer)\b", re.IGNORECASE)
+_NO_VALUE = re.compile(r"(?:like|my|when|that|to|how|what|because|where|one|not|no longer)\b", re.IGNORECASE)
 _ASIDE = re.compile(
     r"(?<=\s)(?:and (?:i|it|we|my|she|he)|but|because|since|so|though|right now|these days|now)\b.*", re.I
 )
