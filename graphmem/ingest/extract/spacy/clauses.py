@@ -267,8 +267,8 @@ def negation(verb: Token) -> bool:
     for child in verb.children:
         if child.dep_ == "neg" and child.i > verb.i and child.nbor(-1).text == ",":
             continue  # "I prefer tea, not coffee"
-        if child.lower_ == "without" or (child.lower_ == "no" and child.i < verb.i and child.nbor().text == ","):
-            continue  # "without sugar I drink coffee", "no, I love tea"
+        if child.lower_ == "without" or (child.lower_ == "no" and any(child.i < t.i for t in subjects_of(verb))):
+            continue  # "without sugar I drink coffee", "no I love tea"
         if child.dep_ == "neg" or (child.lower_ in words.NEGATORS and child.dep_ != "conj"):
             return True
         if child.dep_ in ("dobj", "attr", "nsubj", "nsubjpass") and any(

@@ -388,7 +388,7 @@ class Facts:
             return None
         if not (said.explicit or said.presumed) and (
             (
-                self._names.speaker is not None and not source.named and source.name[:1].islower()
+                self._names.speaker is not None and not source.named and source.name.split()[-1].islower()
             )  # "the data is published"
             or _is_passing(clause, said, period)
         ):

@@ -86,8 +86,7 @@ def _names_in(span: Span) -> Iterator[Span]:
     """Yield the names in a span; two if the recognizer merged them: "from Trello to Linear", "in Rome with Ida"."""
     if (comma := next((t for t in span[1:-1] if t.text == ","), None)) is not None and not _is_legal_form(comma.nbor()):
         for part in (span.doc[span.start : comma.i], span.doc[comma.i + 1 : span.end]):
-            named = part.char_span(0, len(part.text), label=span.label_)
-            yield from _names_in(named) if named is not None else ()
+            yield from _names_in(part.char_span(0, len(part.text), label=span.label_))
         return
     split = "with" if span.label_ in ("GPE", "LOC", "FAC", "PERSON") else "to"
     cut = next((t for t in span[1:-1] if t.dep_ == "prep" and t.lower_ in ("to", split)), None)
