@@ -413,6 +413,8 @@ def _is_on_condition(verb: Token) -> bool:
     """Return whether a clause says what somebody does if or when something else happens; not a habit at a time."""
     if verb.tag_ == "VBD" or any(a.tag_ == "VBD" for a in helpers(verb)):
         return False
+    if verb.dep_ == "conj" and verb.head.pos_ in ("VERB", "AUX") and not subjects_of(verb):
+        return _is_on_condition(verb.head)  # "if I have to cry, I cut a hole and take a needle"
     heads = [verb, *(c for c in verb.children if c.lower_ == "soon")]
     beside = [c for head in heads for c in head.children if c.dep_ == "advcl"]
     once = verb.lemma_ not in words.HABITS | words.LIKING and any(_is_ahead_of(c) for c in beside)
@@ -454,6 +456,8 @@ def _standing(verb: Token) -> float | None:
             if head.lemma_ not in words.REPORTING or negation(head) or _unreal(head) or _quotes_oneself(head):
                 return None
             limit = min(limit, 0.5)
+        if token.dep_ == "attr" and token is not verb and _is_on_condition(head):
+            return None  # "if he asks, I'm a woman who is afraid of dogs"
         if token.dep_ == "ccomp" and token.i < head.i and head.lemma_ in words.HEARSAY:
             limit = min(limit, 0.5)  # "Ida lives in Rome, Tom says"
         if (

@@ -63,11 +63,16 @@ EXPLICIT, PLAIN, COMMON, INDIRECT = 0.9, 0.8, 0.6, 0.5
 
 def _courtesy(clause: Clause, source: End, target: End, period: Period, participants: Collection[str] = ()) -> bool:
     """Return whether a clause is a polite phrase without a useful fact."""
-    if source.role and (target.role or (clause.verb.lemma_ == "know" and target.name in participants)):
+    if source.role and (target.role or (clause.verb.lemma_ == "know" and _is_among(target, participants))):
         return not (clause.past and clause.verb.lemma_ in ("meet", "visit", "marry", "hire", "teach", "join"))
     if clause.offhand and period.begin is None and not (target.named and not target.role):
         return True  # "I'll watch your video"
     return bool(target.role) and not source.named  # "music helps me"
+
+
+def _is_among(end: End, participants: Collection[str]) -> bool:
+    """Return whether a name is that of a speaker of the session, or a short form of it."""
+    return len(end.name) > 2 and any(name.startswith(end.name) for name in participants)
 
 
 def _is_plan(clause: Clause, period: Period) -> bool:
@@ -143,6 +148,9 @@ def _is_passing(clause: Clause, said: Statement, period: Period) -> bool:
     if said.relation.startswith("is_") or said.relation == "is":
         return False
     dated = period.begin is not None
+    you = any(t.lower_ == "you" for t in clause.subjects) and verb.tag_ == "VBP" and not clause.stance
+    if you and lemma not in words.STATES | words.LIKING | {"be"}:
+        return True  # "then you take her for a walk"
     if clause.offhand and not dated and lemma != "work":
         return True  # "I'll take the first one"
     person = target.label == "PERSON" and not target.role

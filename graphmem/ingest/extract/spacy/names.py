@@ -512,7 +512,7 @@ class Names:
         if any(c.dep_ == "poss" and c.lower_ in ("other", "another") for c in token.children):
             return None  # "each other's backs"
         determiners = {c.lower_ for c in token.children if c.dep_ in ("det", "amod")}
-        if determiners & {"such", "no", "any"}:
+        if determiners & {"such", "no", "any", "what", "which"}:
             return None
         proper = all(t.pos_ == "PROPN" for t in kept)
         text = _joined(kept)
