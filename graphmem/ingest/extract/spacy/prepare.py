@@ -31,7 +31,7 @@ _BEFORE_CLAUSE = (
 _BARE = re.compile(  # without what is another word, as "ill" and "were"; German "im" is mostly inside a clause
     rf"(?P<before>^|[.,!?;:(] ?|(?<!\w)(?:{_BEFORE_CLAUSE}) )(?:im|Im)(?![\w'])|"
     r"(?<![\w'])(?:(?P<i>i)ve|(?P<they>(?:[Yy]ou|[Tt]hey)(?=re|ve)|[Ww]e(?=ve))(?P<are>re|ve)|(?P<she>[Hh]e|[Ss]he|[Tt]hat)s|"
-    r"(?P<aux>[Dd]o|[Dd]oes|[Dd]id|[Ii]s|[Aa]re|[Ww]as|[Ww]ere|[Hh]ave|[Hh]as|[Hh]ad|[Cc]a|[Cc]ould|[Ww]ould|[Ww]o)nt)"
+    r"(?P<aux>(?i:do|does|did|is|are|was|were|have|has|had|ca|could|would|wo))(?:nt|NT))"
     r"(?![\w'])",
     re.MULTILINE,
 )
@@ -127,7 +127,7 @@ def with_apostrophes(text: str) -> str:
 
 def _contraction(match: re.Match[str]) -> str:
     if match["aux"]:
-        return f"{match['aux']}n't"
+        return f"{match['aux'].lower() if match['aux'].isupper() else match['aux']}n't"
     if match["they"]:
         return f"{match['they']}'{match['are']}"
     return f"{match['she']}'s" if match["she"] else "I've" if match["i"] else f"{match['before']}I'm"
