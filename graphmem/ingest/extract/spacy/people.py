@@ -221,7 +221,7 @@ _AGE = re.compile(
     r"(?: years old\b|(?=\s*(?:[.!,;]|$)|\s+(?:today|yesterday|on|last)\b))"
 )
 _NOT_YET = re.compile(
-    r"\b(?:before|until|till|when|once|by the time|if|unless|after|like|as though)\s*$", re.IGNORECASE
+    r"\b(?:before|until|till|when|once|by the time|if|unless|after|like|as though)\s?$", re.IGNORECASE
 )
 _CALLED = re.compile(
     r"(?i:(?:^|[.!,] |\b(?:please|just|but|you can|you may) )call me|"

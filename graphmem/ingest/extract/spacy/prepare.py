@@ -36,10 +36,11 @@ _BARE = re.compile(  # without what is another word, as "ill" and "were"; German
     re.MULTILINE,
 )
 _FILLER = re.compile(  # "I, um, work at Acme"
-    r"(?P<before>,\s*)?(?<![\w'-])"
-    r"(?:(?:[Uu]h+|[Uu]m+|[Ee]r+m?|[Ee]hm?|[Mm]h?m+|[Yy]'know)(?![\w'-])(?P<after>,)?|I mean,|(?<=, )you know,)"
+    r"(?P<before>,\s?)?(?<![\w'-])"
+    r"(?:(?:[Uu]h{1,9}|[Uu]m{1,9}|[Ee]r{1,9}m?|[Ee]hm?|[Mm]h?m{1,9}|[Yy]'know)(?![\w'-])(?P<after>,)?"
+    r"|I mean,|(?<=, )you know,)"
 )
-_BEGINS = re.compile(r",?\s*(?:an?|the|my|our|and|but|so|because|i|we|you|he|she|it|they)\b", re.IGNORECASE)
+_BEGINS = re.compile(r",?\s{0,2}(?:an?|the|my|our|and|but|so|because|i|we|you|he|she|it|they)\b", re.IGNORECASE)
 _REPEATED = (
     "i|we|he|she|they|it|you|an?|the|my|our|his|their|this|to|of|for|from|with|and|but|or|if|in|on|at|"
     "is|are|was|were|have|has"
@@ -55,7 +56,7 @@ _OFFICE = (
 )
 _ADDRESS = re.compile(rf"(?:^|(?<=[.!?] )){_OFFICE}, |, {_OFFICE}(?=[.,!?]|$)", re.MULTILINE)
 _ADDRESSEE = re.compile(  # "anna: i use vim"
-    r"\A\s*@?(?!(?i:wrong|false|myth|untrue|scenario|case|b)\b)[^\s:,@()\[\]]{2,30}: (?=[a-z])"
+    r"\A\s?@?(?!(?i:wrong|false|myth|untrue|scenario|case|b)\b)[^\s:,@()\[\]]{2,30}: (?=[a-z])"
 )
 _GREETING = "|".join(words.GREETINGS)
 _ITEM = re.compile(r"(?:(?:[-*+–]|(?P<number>\d{1,3})[.)])\s+(?:\[[ xX]\]\s+)?|•\s*)(?=\S)")
