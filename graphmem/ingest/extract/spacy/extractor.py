@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from graphmem.ingest.extract.spacy import words
 from graphmem.ingest.extract.spacy.clauses import clauses, is_question
 from graphmem.ingest.extract.spacy.facts import EXPLICIT, Facts
 from graphmem.ingest.extract.spacy.names import End, Names
@@ -347,8 +348,8 @@ def _lies_in(sentence: Span, one: End, other: End, start: int, end: int) -> Extr
     places = {one.label, other.label} <= {"GPE", "LOC"}
     if not places or between != "," or doc[end].dep_ not in ("appos", "npadvmod", "nmod"):
         return None
-    if _is_listed(doc, start, end + len(other.name.split())):
-        return None  # "I like Spain, Italy and Greece"
+    if not _is_region_of(other.name, one.name) or _is_listed(doc, start, end + len(other.name.split())):
+        return None  # "a flat in Lund, Nöbbelöv", "I like Spain, Italy and Greece"
     return ExtractedEdge(
         one.name,
         "part_of",
@@ -358,6 +359,14 @@ def _lies_in(sentence: Span, one: End, other: End, start: int, end: int) -> Extr
         source_type=one.kind,
         target_type=other.kind,
     )
+
+
+def _is_region_of(region: str, place: str) -> bool:
+    """Return whether a name is that of a country or province in which a place may lie that is none itself."""
+    larger, smaller = ("_".join(name.lower().replace(".", "").split()).removeprefix("the_") for name in (region, place))
+    if larger in words.COUNTRIES:
+        return smaller in words.PROVINCES or smaller not in words.COUNTRIES
+    return larger in words.PROVINCES and smaller not in words.COUNTRIES | words.PROVINCES
 
 
 def _is_listed(doc: Doc, start: int, end: int) -> bool:

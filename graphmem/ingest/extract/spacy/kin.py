@@ -28,13 +28,13 @@ def is_named(noun: Token) -> bool:
 
 
 def role_of(noun: Token) -> str:
-    """Return a relational noun with what limits it: "climbing partner", "partner in crime"; not "new" of a boss."""
+    """Return a relational noun with what limits it: "climbing partner", "office manager"; not "new" of a boss."""
     word = noun.lower_ if noun.lower_ in words.RELATIONAL else noun.lemma_.lower()
     inside = next((t for c in noun.children if c.dep_ == "prep" and c.lower_ == "in" for t in _bare_after(c)), "")
     if inside and word == "partner":
         return f"{word} in {inside}"
     limits = [c for c in noun.lefts if c.ent_type_ != "PERSON" and _limits(c)]
-    if word not in words.SPOUSES | {"partner"} or any(c.lower_ in words.IN_LIFE for c in limits):
+    if word not in words.SPOUSES | {"partner", "manager"} or any(c.lower_ in words.IN_LIFE | {"line"} for c in limits):
         return word
     return " ".join([*(t.lower_ for c in limits for t in c.subtree if t.text.isalpha()), word])
 

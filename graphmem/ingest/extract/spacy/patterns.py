@@ -93,6 +93,8 @@ def _objects(clause: Clause, names: Names) -> Iterator[Statement]:
     relation = verb_form(clause)
     if lemma in ("have", "get") and objects_of(verb, "prt"):
         return  # "I've got your account up"
+    if lemma in words.WITHOUT_OBJECT:
+        return  # "I work from Rome, same time zone"
     for token in objects_of(verb, "dobj", "oprd"):
         if (relation == "has" or _has_got(clause)) and (introduced(token) or _names_pet(token)):
             continue  # "two cats, Tom and Kit", "a cat called Kit": covered by has_cat
@@ -176,7 +178,8 @@ def _prepositions(clause: Clause, names: Names) -> Iterator[Statement]:
         simple = [t for t in objects if t.pos_ in ("NOUN", "PROPN") and not t.ent_type_ and t.text.isalpha()]
         if len(objects) != 1 or (not simple and objects[0].pos_ != "PROPN" and not objects[0].ent_type_):
             return
-        middle = f"_{objects[0].lower_}" if simple and objects[0].pos_ == "NOUN" else ""
+        if simple and objects[0].pos_ == "NOUN" and lemma not in words.WITHOUT_OBJECT:
+            middle = f"_{objects[0].lower_}"
         has = (lemma == "have" and is_state(clause)) or (lemma == "see" and clause.past)
         if simple and (has or lemma in words.LIKING or simple[0].lower_ in words.MEASURES):
             return

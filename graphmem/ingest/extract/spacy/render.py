@@ -124,9 +124,10 @@ def _tokens(clause: Clause, apart: frozenset[int]) -> list[Token]:
 
 
 def _lists(comma: Token, noun: Token) -> bool:
-    """Return whether a comma separates a noun from the next one of a list: "chess, go and poker"."""
+    """Return whether a comma separates a noun from the next one of a list, or a place from its country."""
     following = comma.nbor() if comma.i + 1 < len(comma.doc) else comma
-    joined = (c for c in noun.children if c.dep_ == "conj" and c.left_edge == following)
+    deps = ("conj", "appos") if noun.ent_type_ in words.PLACES else ("conj",)
+    joined = (c for c in noun.children if c.dep_ in deps and c.left_edge == following)
     return comma.text == "," and noun.pos_ in ("NOUN", "PROPN") and any(c.pos_ in ("NOUN", "PROPN") for c in joined)
 
 
