@@ -349,7 +349,7 @@ class Notes:
             found = self.memory.search(query, asked_by=self.user, k=self.limit)
         except GraphMemError as error:
             return f"Error: {error}"
-        return _rendered(known.facts, quotable_episodes(found.found))
+        return _rendered(known.facts, quotable_episodes(found.found, similarity=found.similarity))
 
     def _manage(self, content: str, action: Action, note_id: str | None) -> str:
         if action not in self.actions:

@@ -44,6 +44,7 @@ from graphmem.search.context import (
     fenced,
     quotable_episodes,
 )
+from graphmem.search.question import asks_for_overview
 from graphmem.search.rerank import CrossEncoder
 from graphmem.search.results import ExpansionConfig, Fusion, SearchOptions, SearchResults
 from graphmem.settings import Settings
@@ -491,7 +492,8 @@ class GraphMemory(Exploration):
         # a recall at a time searches also what was told later about that time
         evidence = found.evidence if moment is None and options.episodes else None
         known = self._engine.recall.recall(self._scopes(scopes), query, options, evidence=evidence)
-        said = quotable_episodes(found.found, least)
+        near = 1.0 if asks_for_overview(query) else found.similarity
+        said = quotable_episodes(found.found, least, similarity=near)
         overview = least != "trusted" and not to_filter(filters)
         asked = self._engine.redacted(query)
         about = self._engine.communities.overview(self._scopes(scopes), asked, moment) if overview else ()

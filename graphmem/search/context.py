@@ -11,7 +11,7 @@ from graphmem.communities.results import FoundCommunity
 from graphmem.models import Episode, Model
 from graphmem.results import Fact
 from graphmem.search.question import asks_for_order
-from graphmem.search.results import Found, is_grounded
+from graphmem.search.results import SIMILAR, Found, is_grounded
 from graphmem.text import counted
 from graphmem.text.names import PlainPhrases
 from graphmem.text.normalize import relation_words, split_words, terms, visible
@@ -322,13 +322,16 @@ def render_episode(episode: Episode, weights: Mapping[str, float] | None = None,
     return f'- {episode.occurred_at:%Y-%m-%d}, {who}: "{text}" {attached}'.rstrip()
 
 
-def quotable_episodes(found: Sequence[Found], min_trust: Trust = "external") -> list[Episode]:
+def quotable_episodes(
+    found: Sequence[Found], min_trust: Trust = "external", *, similarity: float = 0.0
+) -> list[Episode]:
     """Return the episodes of a search that are useful in a prompt.
 
-    Return none if no result shares a word, a fact or a name with the question, since a nearest vector always exists.
-    Triples are left out because their facts say the same, as are episodes of less trust.
+    Return none if no result shares a word, a fact or a name with the question, or is near to it in meaning by its
+    `SearchResults.similarity`: some vector is always the nearest. Triples are left out because their facts say the
+    same, as are episodes of less trust.
     """
-    grounded = is_grounded(one.reasons for one in found)
+    grounded = similarity >= SIMILAR or is_grounded(one.reasons for one in found)
     episodes = [one.episode for one in found if one.episode.source != "triple"] if grounded else []
     return [episode for episode in episodes if is_trusted(trust_of(episode), min_trust)]
 

@@ -76,6 +76,8 @@ class Ranking:
         Episode → its best fact for the question.
     late
         Late interaction, not normalized, shape (n,), 0 outside of the candidates; None without token vectors.
+    similarity
+        Cosine of the question and the sentence or fact nearest to it; 0 without vectors.
     """
 
     total: Floats
@@ -84,6 +86,7 @@ class Ranking:
     seeds: tuple[int, ...] = ()
     facts: dict[int, str] = field(default_factory=dict[int, str])
     late: Floats | None = None
+    similarity: float = 0.0
 
 
 @in_span("graphmem.search.rank")
@@ -118,9 +121,9 @@ def rank(
         Positions of the episodes to rank, ascending; None ranks all. The scores of others have no meaning.
     """
     among = np.arange(len(corpus)) if among is None else among
-    parts, candidates, facts, late = _text_parts(corpus, asked, tokens, sentence, among)
+    parts, candidates, facts, late, similarity = _text_parts(corpus, asked, tokens, sentence, among)
     text = np.sum(list(parts.values()), axis=0)
-    ranking = Ranking(text, parts, facts=facts, late=late)
+    ranking = Ranking(text, parts, facts=facts, late=late, similarity=similarity)
     seeds = tuple(corpus.names.known[name] for name in asked.seeds)
     if options.expansion.enabled and seeds:
         graph_share = _graph_share(corpus, asked, seeds)
@@ -154,8 +157,8 @@ def _placed(values: NDArray[np.floating], among: Ints, n: int) -> Floats:
 
 def _text_parts(
     corpus: Corpus, asked: ParsedQuestion, tokens: TokenVectors | None, sentence: Vectors | None, among: Ints
-) -> tuple[dict[str, Floats], Ints, dict[int, str], Floats | None]:
-    """Return the weighted channels of the text score, the complete candidates, the best facts and late interaction."""
+) -> tuple[dict[str, Floats], Ints, dict[int, str], Floats | None, float]:
+    """Return the weighted channels of the text score, the complete candidates, and the last three of a `Ranking`."""
     n = len(corpus)
     facts: dict[int, str] = {}
     matched: Floats | None = None
@@ -197,7 +200,7 @@ def _text_parts(
         parts["late"] = late
     if tokens is not None and len(facts):
         parts["sentence"], parts["fact"] = _shared(parts["sentence"], raw["sentence"][among], best - own)
-    return parts, candidates, facts, matched
+    return parts, candidates, facts, matched, float(best[among].max(initial=0.0)) if len(best) else 0.0
 
 
 def _join_replies(ranking: Ranking, corpus: Corpus, among: Ints) -> None:

@@ -12,7 +12,8 @@ from types import MappingProxyType
 from typing import Literal
 
 from graphmem.inputs import first_person_of
-from graphmem.recall.routing import TimeRange, covered, is_open
+from graphmem.models import utc_now
+from graphmem.recall.routing import HeuristicRouter, TimeRange, covered, is_open
 from graphmem.search.names import Names, names_in
 from graphmem.text.date_patterns import PART
 from graphmem.text.dates import DateSpan, dates_and_periods, with_ranges
@@ -179,6 +180,11 @@ def _first_names(speakers: Sequence[str]) -> dict[str, str]:
 def asks_for_order(text: str) -> bool:
     """Return whether a question asks for what happened in order of time: an order, a timeline, a development."""
     return _ORDER.search(text) is not None
+
+
+def asks_for_overview(text: str) -> bool:
+    """Return whether a question asks for a summary, or about the whole memory ("What did we talk about?")."""
+    return _SUMMARY.search(text) is not None or HeuristicRouter().route(text, now=utc_now()).kind == "global"
 
 
 def _form(text: str) -> Form:

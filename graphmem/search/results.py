@@ -49,6 +49,11 @@ class Reason(Model):
 
 _GROUNDS = frozenset({"lexical", "fact", "graph"})
 
+SIMILAR = 0.25
+"""Cosine from which a text is near to a question in meaning; most unrelated ones are below."""
+
+_NEAREST = 5  # episodes that are evidence if none shares anything with the question, but one is near in meaning
+
 
 def is_grounded(of_results: Iterable[Iterable[Reason]]) -> bool:
     """Return whether any result shares a word, a fact or a name with the question; a nearest vector always exists."""
@@ -60,13 +65,18 @@ def evidence_of(
     degraded: Sequence[str] = (),
     *,
     confidence: float = 0.0,
+    similarity: float = 0.0,
     asker: str | None = None,
 ) -> Evidence:
     """Return the evidence of ranked episodes, given as (id, reasons, whether it is a list of ready-made facts).
 
-    An episode counts if it shares a word, a fact or a name with the question, or is by a speaker whom it is about.
+    An episode counts if it shares a word, a fact or a name with the question, or is by a speaker whom it is about. If
+    none does, the best count if one is near to the question in meaning.
     """
-    kept = {episode_id: is_list for episode_id, reasons, is_list in ranked if _is_evidence(reasons)}
+    rows = list(ranked)
+    kept = {episode_id: is_list for episode_id, reasons, is_list in rows if _is_evidence(reasons)}
+    if not kept and similarity >= SIMILAR:
+        kept = {episode_id: is_list for episode_id, _, is_list in rows[:_NEAREST]}
     lists = {episode_id for episode_id, is_list in kept.items() if is_list}
     return Evidence(list(kept), lists, tuple(degraded), confidence, asker=asker)
 
@@ -107,6 +117,8 @@ class SearchResults(Model, Sequence[Found]):
         Id of the trace for `why`, if the search was traced.
     confidence
         Calibrated probability that one of the ten best episodes answers the question, in [0, 1].
+    similarity
+        Cosine of the question and the sentence or fact nearest to it in meaning; 0 without an embedding model.
     unknown_asker
         Whether the question is in the first person and it isn't known who asks: nobody was named and several people
         speak, or the one who was named neither speaks nor is known. Facts then don't answer it.
@@ -121,6 +133,7 @@ class SearchResults(Model, Sequence[Found]):
     seeds: tuple[str, ...] = ()
     trace_id: str | None = None
     confidence: float = 0.0
+    similarity: float = 0.0
     unknown_asker: bool = False
     asker: str | None = None
 
@@ -130,7 +143,7 @@ class SearchResults(Model, Sequence[Found]):
         if self.unknown_asker:
             return Evidence(unknown_asker=True)
         ranked = ((one.episode.id, one.reasons, one.episode.source == "triple") for one in self.found)
-        return evidence_of(ranked, confidence=self.confidence, asker=self.asker)
+        return evidence_of(ranked, confidence=self.confidence, similarity=self.similarity, asker=self.asker)
 
     def __iter__(self) -> Iterator[Found]:  # type: ignore[override]
         return iter(self.found)

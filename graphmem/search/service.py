@@ -123,6 +123,7 @@ class _Ranked:
     rows: Sequence[_Row] = ()
     seeds: tuple[str, ...] = ()
     confidence: float = 0.0
+    similarity: float = 0.0
     unknown_asker: bool = False
     asker: str | None = None
 
@@ -224,6 +225,7 @@ class GraphRAGService:
             degraded=tuple(ranked.degraded),
             seeds=ranked.seeds,
             confidence=ranked.confidence,
+            similarity=ranked.similarity,
             unknown_asker=ranked.unknown_asker,
             asker=ranked.asker,
         )
@@ -251,7 +253,8 @@ class GraphRAGService:
             return Evidence(degraded=tuple(ranked.degraded), unknown_asker=True)
         rows = ranked.rows
         read = ((row.episode_id, row.reasons, row.is_list) for row in rows)
-        return evidence_of(read, ranked.degraded, confidence=ranked.confidence, asker=ranked.asker)
+        sure, near = ranked.confidence, ranked.similarity
+        return evidence_of(read, ranked.degraded, confidence=sure, similarity=near, asker=ranked.asker)
 
     @one_blas_thread
     def _ranked(
@@ -283,7 +286,8 @@ class GraphRAGService:
         unknown = self._unknown_asker(scopes, asked, corpus, options.asked_by)
         with view.lock:
             asker = _only_asker(asked, corpus) if options.asked_by is None and not unknown else None
-            return _Ranked(now, degraded, *_rows(corpus, asked, ranking, order, options), unknown, asker)
+            rows, seeds, confidence = _rows(corpus, asked, ranking, order, options)
+            return _Ranked(now, degraded, rows, seeds, confidence, ranking.similarity, unknown, asker)
 
     def _unknown_asker(
         self, scopes: Sequence[Scope], asked: ParsedQuestion, corpus: Corpus, asked_by: str | None

@@ -10,6 +10,7 @@ from conftest import OpenMemory
 
 from graphmem import GraphMemory
 from graphmem.recall.subgraph import Evidence
+from tests.integration.embed.support import real_model
 
 TURNS = [
     ("I finally handed in my notice; the new people pay twice as much.", ("Priya", "works_at", "Volta Energy")),
@@ -199,3 +200,27 @@ def test_before_something_is_what_held_of_the_same_subject(memory: GraphMemory) 
     best = memory.recall("Who captained MV Aurora before Dora?")[0]
     assert (best.source, best.target) == ("MV Aurora", "Cem")
     assert [fact.target for fact in memory.recall("Where did Ann work before Globex?")[:2]] == ["Hooli", "Initech"]
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("Any medical conditions?", "diabetes"),
+        ("Who owns an automobile?", "Volvo"),
+        ("What did we talk about?", "Volvo"),
+    ],
+)
+def test_what_is_near_in_meaning_answers_without_a_common_word(
+    open_memory: OpenMemory, question: str, answer: str
+) -> None:
+    memory = open_memory("memory://", embeddings=real_model(), extractor="none")
+    told = [
+        ("diabetes", "I was diagnosed with diabetes."),
+        ("Volvo", "I drive a Volvo."),
+        ("Alps", "We hiked up there."),
+    ]
+    memory.ingest([{"speaker": "Maya", "text": text, "external_id": key} for key, text in told])
+    memory.add_facts([{"subject": "Maya", "relation": "has", "object": key, "source": key} for key, _ in told])
+    assert answer in memory.context(question)
+    assert answer in [fact.target for fact in memory.recall(question)] or question.startswith("What did we")
+    assert memory.context("Quantum chromodynamics?") == ""

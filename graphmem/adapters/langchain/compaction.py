@@ -84,22 +84,25 @@ class Material:
     facts: Sequence[Fact] = ()
     found: Sequence[Found] = ()
     communities: Sequence[FoundCommunity] = ()
+    similarity: float = 0.0
 
     @classmethod
     def read(cls, conversation: Conversation, question: str, budget_tokens: int) -> Material:
         """Read it from the memory."""
         memory, limit = conversation.memory, _limit(conversation, budget_tokens)
         facts = memory.recall(question, asked_by=conversation.user, limit=limit, min_trust="external").facts
-        found = memory.search(question, asked_by=conversation.user, k=limit).found
-        return cls(question, facts, found, memory.communities(question, limit=_SUMMARIES))
+        found = memory.search(question, asked_by=conversation.user, k=limit)
+        about = memory.communities(question, limit=_SUMMARIES)
+        return cls(question, facts, found.found, about, found.similarity)
 
     @classmethod
     async def aread(cls, conversation: Conversation, question: str, budget_tokens: int) -> Material:
         """`read` for async code."""
         memory, limit = conversation.memory, _limit(conversation, budget_tokens)
         facts = (await memory.arecall(question, asked_by=conversation.user, limit=limit, min_trust="external")).facts
-        found = (await memory.asearch(question, asked_by=conversation.user, k=limit)).found
-        return cls(question, facts, found, await memory.acommunities(question, limit=_SUMMARIES))
+        found = await memory.asearch(question, asked_by=conversation.user, k=limit)
+        about = await memory.acommunities(question, limit=_SUMMARIES)
+        return cls(question, facts, found.found, about, found.similarity)
 
     def digest(
         self,
@@ -125,7 +128,8 @@ class Material:
             Texts of messages that the prompt has anyway.
         """
         budget = budget_tokens - count_tokens(as_data("x"))
-        said = [e for e in quotable_episodes(self.found) if e.text not in kept and not _only_asks(e, self.question)]
+        near = quotable_episodes(self.found, similarity=self.similarity)
+        said = [e for e in near if e.text not in kept and not _only_asks(e, self.question)]
         weights = term_weights(self.question, [episode.searchable_text for episode in said])
         own = [e for e in said if session_id is None or e.session_id == session_id]
         others = [e for e in said if session_id is not None and e.session_id != session_id]

@@ -297,3 +297,9 @@ def test_what_is_only_the_nearest_vector_is_not_quoted() -> None:
 
 def test_ready_made_triples_are_not_quoted() -> None:
     assert quotable_episodes([found("Maya lives_in Lisbon", "lexical", source="triple")]) == []
+
+
+def test_what_is_near_in_meaning_is_quoted_without_a_common_word() -> None:
+    near = [found("I was diagnosed with diabetes.", "semantic")]
+    assert quotable_episodes(near, similarity=0.2) == []
+    assert quotable_episodes(near, similarity=0.3) == [near[0].episode]
