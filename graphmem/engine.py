@@ -436,7 +436,9 @@ class Engine:
             if not self._resumed:  # what a model that was away has delayed needn't wait for its time
                 self.queue.retry_now(self.backend.scopes() if self.served is None else self.served)
                 self._resumed = True
-            done = self.queue.process(scopes=self.served, on_step=self._extracted, stopping=lambda: self._closed)
+            done = self.queue.process(
+                scopes=self.served, on_step=self._extracted, stopping=lambda: self._closed, background=True
+            )
         except StoreReadOnly:
             return None  # whoever may write to it will extract
         if (seconds := self.queue.seconds_to_wait()) > 0:

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -44,6 +45,7 @@ Submit = Callable[[Callable[[], None]], object]
 """Schedules a call on a thread."""
 
 _BATCH = 100  # values per transaction
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.5  # seconds between two looks at what others extract
 
 
 @dataclass(slots=True, eq=False)
@@ -337,26 +339,27 @@ class Loader:
         extracted.
         """
         started, progress = time.perf_counter(), Progress(extracts=self._queue is not None, indexes=True)
-        for batch in _batches(items, self._batch_size):
-            episodes: list[Episode] = []
-            for number, item in enumerate(batch, progress.received + 1):
-                try:
-                    episodes.append(self.to_episode(scope, to_item(item)))
-                except InvalidInput as error:
-                    if not skip_invalid:
-                        raise
-                    progress.reject(item, error, self._redaction, number)
-            added = self._backend.add_episodes(scope, episodes)
-            created = [new for _, new in added]
-            progress.differing += self._count_differing(scope, dict(zip(added, episodes, strict=True)))
-            progress.received += len(batch)
-            progress.stored += sum(created)
-            progress.known += len(created) - sum(created)
-            progress.skipped += sum(
-                new and e.processed_at is not None for e, new in zip(episodes, created, strict=True)
-            )
+        with nullcontext() if self._queue is None else self._queue.reserved(scope):
+            for batch in _batches(items, self._batch_size):
+                episodes: list[Episode] = []
+                for number, item in enumerate(batch, progress.received + 1):
+                    try:
+                        episodes.append(self.to_episode(scope, to_item(item)))
+                    except InvalidInput as error:
+                        if not skip_invalid:
+                            raise
+                        progress.reject(item, error, self._redaction, number)
+                added = self._backend.add_episodes(scope, episodes)
+                created = [new for _, new in added]
+                progress.differing += self._count_differing(scope, dict(zip(added, episodes, strict=True)))
+                progress.received += len(batch)
+                progress.stored += sum(created)
+                progress.known += len(created) - sum(created)
+                progress.skipped += sum(
+                    new and e.processed_at is not None for e, new in zip(episodes, created, strict=True)
+                )
+                self._extract(scope, progress, on_progress)
             self._extract(scope, progress, on_progress)
-        self._extract(scope, progress, on_progress)
 
         def indexed(rows: int) -> None:
             progress.indexed = min(rows, progress.to_index)
@@ -390,11 +393,16 @@ class Loader:
             if on_progress is not None:
                 on_progress(progress)
 
-        left = limit
+        left, pause = limit, _FIRST_PAUSE
         while self._queue is not None and left != 0:
             done = self._queue.process(left, [scope], on_step=count)
             left = None if left is None else left - done.claimed
-            if not done.claimed:
+            if done.claimed:
+                pause = _FIRST_PAUSE
+            elif limit is None and self._queue.is_extracted_elsewhere(scope):
+                time.sleep(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE)
+            else:
                 break
         if on_progress is not None:
             on_progress(progress)

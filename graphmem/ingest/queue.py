@@ -12,9 +12,9 @@ import socket
 import sys
 import threading
 from asyncio import CancelledError
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
-from contextlib import suppress
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Generator, Iterable, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cache
@@ -71,6 +71,7 @@ _log = logging.getLogger(__name__)
 # Errors of a write that come from the store or the machine, not from the content of an episode.
 _NOT_OF_AN_EPISODE = (GraphMemError, OSError, MemoryError)
 
+_EXAMINED = 100  # pending episodes that are looked at to see whether others extract them
 _MAX_ATTEMPTS = 3  # of extractions that are repeated because an erasure came between
 _live_owners: set[str] = set()  # owners of the active rounds of this process
 
@@ -160,6 +161,7 @@ class ExtractionQueue:
         self._rule_lock = threading.Lock()
         self._delayed: set[Scope] = set()  # scopes with an episode delayed by a model failure
         self._rotation = ScopeRotation()
+        self._reserved: Counter[Scope] = Counter()
         concurrency, group = concurrency_of(extractor), turns_per_call_of(extractor)
         self._pool: ExtractionPool[Processed] | None = None
         if concurrency > 1 or group > 1:
@@ -177,6 +179,26 @@ class ExtractionQueue:
         pause = self._rule.pause
         return 0.0 if pause is None else max(0.0, (pause.until - self._clock()).total_seconds())
 
+    @contextmanager
+    def reserved(self, scope: Scope) -> Generator[None]:
+        """Leave the episodes of a scope to the caller: rounds of the whole store pass them over meanwhile."""
+        with self._rule_lock:
+            self._reserved[scope] += 1
+        try:
+            yield
+        finally:
+            with self._rule_lock:
+                self._reserved[scope] -= 1
+                self._reserved += Counter()  # drops zeros
+            self.notify([scope])
+
+    def is_extracted_elsewhere(self, scope: Scope) -> bool:
+        """Return whether episodes of a scope are pending that wait neither for a retry nor for a pause to end."""
+        if self._rule.waits(self._clock()):
+            return False
+        pending = self._backend.find_episodes([scope], EpisodeQuery(state="pending"), limit=_EXAMINED)
+        return any(episode.retry_at is None for episode in pending)
+
     def notify(self, scopes: Iterable[Scope]) -> None:
         """Schedule scopes in which episodes were stored."""
         self._rotation.add(scopes)
@@ -190,6 +212,7 @@ class ExtractionQueue:
         *,
         on_step: OnStep | None = None,
         stopping: Callable[[], bool] = lambda: False,
+        background: bool = False,
     ) -> Processed:
         """Claim pending episodes, extract them and write the results.
 
@@ -207,6 +230,8 @@ class ExtractionQueue:
             Called with the result since the last call, on this thread.
         stopping
             Called between steps; returns True to stop claiming.
+        background
+            Pass over the scopes that are `reserved`.
 
         Raises
         ------
@@ -218,11 +243,11 @@ class ExtractionQueue:
         self._owners.add(owner)
         try:
             if self._pool is None:
-                done = self._batch(owner, limit, scopes)
+                done = self._batch(owner, limit, scopes, background)
                 if on_step is not None and done.claimed:
                     on_step(done)
             else:
-                done = self._pooled(self._pool, owner, limit, scopes, on_step, stopping)
+                done = self._pooled(self._pool, owner, limit, scopes, on_step, stopping, background)
         finally:
             _live_owners.discard(owner)
         self._owners.discard(owner)  # kept after an exception: a failed round may hold claims
@@ -236,6 +261,7 @@ class ExtractionQueue:
         scopes: Sequence[Scope] | None,
         on_step: OnStep | None,
         stopping: Callable[[], bool],
+        background: bool,
     ) -> Processed:
         done = Processed()
 
@@ -245,7 +271,7 @@ class ExtractionQueue:
                 on_step(step)
 
         abandoned = pool.run(
-            lambda most, full: self._claim(owner, most, scopes, full),
+            lambda most, full: self._claim(owner, most, scopes, [*full, *self._passed_over(background)]),
             self._group,
             limit if self._rule.pause is None else 1,
             on_result=collect,
@@ -255,10 +281,14 @@ class ExtractionQueue:
             self._backend.release_claims([owner])
         return done
 
-    def _batch(self, owner: str, limit: int | None, scopes: Sequence[Scope] | None) -> Processed:
-        batch = self._extractor.batch_size
-        episodes = self._claim(owner, batch if limit is None else min(limit, batch), scopes)
+    def _batch(self, owner: str, limit: int | None, scopes: Sequence[Scope] | None, background: bool) -> Processed:
+        batch, full = self._extractor.batch_size, self._passed_over(background)
+        episodes = self._claim(owner, batch if limit is None else min(limit, batch), scopes, full)
         return self._process_batch(owner, episodes) if episodes else Processed()
+
+    def _passed_over(self, background: bool) -> Sequence[Scope]:
+        with self._rule_lock:
+            return list(self._reserved) if background else ()
 
     @in_span("graphmem.process")
     def _process_batch(self, owner: str, episodes: Sequence[Episode]) -> Processed:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -148,6 +148,35 @@ def test_a_load_counts_an_episode_that_is_tried_again_once(store_url: str, open_
     assert (report.extracted, report.failed) == (2, 0)
     report = memory.ingest([f"this {FAILS}"])
     assert (report.extracted, report.failed) == (0, 1)
+
+
+def test_a_load_ends_when_all_of_it_is_extracted(store_url: str, open_memory: OpenMemory) -> None:
+    class Wakes(ToyExtractor):
+        """Wakes the background work while it reads."""
+
+        def extract(self, requests: Sequence[ExtractionRequest]) -> list[Extraction | Exception]:
+            memory._engine.wake(memory.scope)  # pyright: ignore[reportPrivateUsage]
+            threading.Event().wait(0.02)
+            return super().extract(requests)
+
+    memory = open_memory(store_url, extractor=Wakes(), embeddings="none", batch_size=20, background=True)
+    for _ in range(3):
+        report = memory.ingest(f"Alice Stone | knows | Person {n:03d}" for n in range(60))
+        assert (report.stored, report.extracted, report.edges) == (60, 60, report.edges)
+        assert memory.stats().pending_episodes == 0
+
+
+def test_a_load_waits_for_what_another_process_extracts(store_url: str, open_memory: OpenMemory) -> None:
+    memory = open_memory(store_url, extractor=ToyExtractor(), embeddings="none", background=False)
+    memory.remember(GOOD)
+    store = memory._engine.backend  # pyright: ignore[reportPrivateUsage]
+    now = datetime.now(UTC)
+    [claimed] = store.claim_episodes("another process", now=now, until=now + timedelta(hours=1), limit=1)
+    timer = threading.Timer(0.3, lambda: store.release_claims(["another process"]))
+    timer.start()
+    memory.ingest(["Alice Stone | knows | Eve Adams"])
+    timer.join()
+    assert store.get_episodes([memory.scope], [claimed.id])[claimed.id].processed_at is not None
 
 
 def test_a_load_counts_an_episode_that_is_read_again_after_an_erasure_once(
