@@ -52,7 +52,7 @@ _GROUNDS = frozenset({"lexical", "fact", "graph"})
 SIMILAR = 0.25
 """Cosine from which a text is near to a question in meaning; most unrelated ones are below."""
 
-_NEAREST = 5  # episodes that are evidence if none shares anything with the question, but one is near in meaning
+_NEAREST = 5  # best episodes that are evidence though they share nothing with the question, if one is near in meaning
 
 
 def is_grounded(of_results: Iterable[Iterable[Reason]]) -> bool:
@@ -70,13 +70,15 @@ def evidence_of(
 ) -> Evidence:
     """Return the evidence of ranked episodes, given as (id, reasons, whether it is a list of ready-made facts).
 
-    An episode counts if it shares a word, a fact or a name with the question, or is by a speaker whom it is about. If
-    none does, the best count if one is near to the question in meaning.
+    An episode counts if it shares a word, a fact or a name with the question, or is by a speaker whom it is about; the
+    best ones also if one is near to the question in meaning.
     """
-    rows = list(ranked)
-    kept = {episode_id: is_list for episode_id, reasons, is_list in rows if _is_evidence(reasons)}
-    if not kept and similarity >= SIMILAR:
-        kept = {episode_id: is_list for episode_id, _, is_list in rows[:_NEAREST]}
+    best = _NEAREST if similarity >= SIMILAR else 0
+    kept = {
+        episode_id: is_list
+        for place, (episode_id, reasons, is_list) in enumerate(ranked)
+        if place < best or _is_evidence(reasons)
+    }
     lists = {episode_id for episode_id, is_list in kept.items() if is_list}
     return Evidence(list(kept), lists, tuple(degraded), confidence, asker=asker)
 
