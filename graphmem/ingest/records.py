@@ -283,7 +283,9 @@ def _set_times(fields: dict[str, Any], zone: tzinfo | None) -> None:
 
 
 def first_day(text: str) -> str:
-    """Return the first day of a year or a month; another text unchanged."""
+    """Return the first day of a year or a month, and 2026-01-31 for 20260131; another text unchanged."""
+    if basic := re.fullmatch(r"(\d{4})(\d\d)(\d\d)", text):
+        return "-".join(basic.groups())
     return f"{text}-01-01"[:10] if re.fullmatch(r"\d{4}(-\d\d)?", text) else text
 
 
@@ -299,7 +301,7 @@ def read_time(name: str, value: object, zone: tzinfo | None) -> datetime:
         raise InvalidInput(f"{name}: {value!r:.40} is not a time; write ISO 8601, for example 2026-01-31T09:30:00Z")
     text = value.strip()
     try:
-        if len(text) == 10:
+        if len(text) == 10 or (len(text) == 8 and text.isdigit()):
             day = date.fromisoformat(text)
             return datetime(day.year, day.month, day.day, tzinfo=zone or UTC)
         moment = datetime.fromisoformat(text)

@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from datetime import MAXYEAR, MINYEAR, UTC, datetime, timedelta
+from datetime import MAXYEAR, MINYEAR, UTC, date, datetime, timedelta
 from functools import cache
 from typing import Annotated, Any, Self, cast
 
@@ -28,6 +28,8 @@ from graphmem.errors import InvalidInput
 Scalar = str | int | float | bool | None
 
 _DATE = re.compile(r"\d{4}(-\d\d(-\d\d)?)?")
+_BASIC_DATE = re.compile(r"(\d{4})(\d\d)(\d\d)")
+_NUMBER = re.compile(r"\s*[+-]?(?:[\d._]+(?:e[+-]?\d+)?|nan|inf(?:inity)?)\s*", re.IGNORECASE)
 
 START_OF_TIME = datetime.min.replace(tzinfo=UTC)
 """The earliest time, before every other."""
@@ -77,22 +79,31 @@ def _to_utc(value: datetime) -> datetime:
 
 
 def _time(value: Any, parse: ValidatorFunctionWrapHandler) -> datetime:
-    # pydantic parses a bare number as seconds since 1970, which callers don't intend
+    # pydantic parses a number, also as a text, as seconds since 1970, which callers don't intend
     if isinstance(value, (int, float)):
         raise ValueError("a time is a datetime or an ISO 8601 text with a time zone, not a number")
-    if isinstance(value, str) and _DATE.fullmatch(value):
-        value = f"{value}-01-01"[:10] + "T00:00:00Z"
+    if isinstance(value, date) and not isinstance(value, datetime):
+        value = value.isoformat()
+    if isinstance(value, str):
+        value = _BASIC_DATE.sub(r"\1-\2-\3", value) if _BASIC_DATE.fullmatch(value) else value
+        if _DATE.fullmatch(value):
+            value = f"{value}-01-01"[:10] + "T00:00:00Z"
     try:
+        if isinstance(value, str) and _NUMBER.fullmatch(value):
+            raise ValueError(_no_time(value))
         return parse(value)
     except ValidationError:
         if not isinstance(value, str):
             raise
-        example = "2026-01-31 or 2026-01-31T09:30:00Z"
-        raise ValueError(f"{value[:40]!r} is not a time; write ISO 8601, for example {example}") from None
+        raise ValueError(_no_time(value)) from None
+
+
+def _no_time(value: str) -> str:
+    return f"{value[:40]!r} is not a time; write ISO 8601, for example 2026-01-31 or 2026-01-31T09:30:00Z"
 
 
 UTCDateTime = Annotated[datetime, WrapValidator(_time), AfterValidator(_to_utc)]
-"""An aware time, stored in UTC. A string may name a year, a month or a day; it is parsed as its start in UTC."""
+"""An aware time, stored in UTC. A date, or a text of a year, a month or a day, is parsed as its start in UTC."""
 Confidence = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, date, datetime
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
@@ -100,9 +101,17 @@ def test_results_are_sequences(memory: GraphMemory, ask: Callable[[GraphMemory],
     assert list(reversed(found)) == listed[::-1]
 
 
-def test_a_time_that_is_none_is_told_with_how_to_write_one(memory: GraphMemory) -> None:
-    with pytest.raises(InvalidInput, match=r"'last week' is not a time; write ISO 8601, for example 2026-01-31 or"):
-        memory.recall("Where does Maya Chen work?", as_of="last week")
+@pytest.mark.parametrize("text", ["last week", "1767225600", "12", "-5", "2026.5", "1e9", "NaN"])
+def test_a_time_that_is_none_is_told_with_how_to_write_one(memory: GraphMemory, text: str) -> None:
+    with pytest.raises(InvalidInput, match=rf"'{text}' is not a time; write ISO 8601, for example 2026-01-31 or"):
+        memory.recall("Where does Maya Chen work?", as_of=text)
+
+
+@pytest.mark.parametrize("day", ["20250601", "2025-06-01", date(2025, 6, 1)])
+def test_a_day_may_be_a_date_or_a_text(memory: GraphMemory, day: date | str) -> None:
+    receipt = memory.remember("Maya Chen lives in Rome.", occurred_at=day)  # type: ignore[arg-type]
+    [episode] = memory.episodes([receipt.episode_id])
+    assert episode.occurred_at == datetime(2025, 6, 1, tzinfo=UTC)
 
 
 def test_entities_are_counted_and_the_most_spoken_of_stand_first(memory: GraphMemory) -> None:
