@@ -18,7 +18,7 @@ from graphmem.search.names import Names, names_in
 from graphmem.text.date_patterns import PART
 from graphmem.text.dates import DateSpan, dates_and_periods, with_ranges
 from graphmem.text.names import plain
-from graphmem.text.normalize import STOP_WORDS, WORD
+from graphmem.text.normalize import STOP_WORDS, WORD, canonical
 
 _NICKNAME = 3  # length of a name prefix that matches a speaker: "Mel"
 _MONTHS = tuple("january february march april may june july august september october november december".split())
@@ -140,7 +140,7 @@ def parse_question(
     where several people speak.
     """
     period = None if now is None else _period(text, now)
-    text = _without_asker(text, speakers)
+    text = _without_asker(_with_speaker(text, speakers), speakers)
     for name, speaker in {**_first_names(speakers), **called}.items():
         flags = re.IGNORECASE if text.islower() else 0
         if _stands_alone(name, text, flags):
@@ -157,6 +157,20 @@ def parse_question(
     named = tuple(found), tuple(seeds)
     subject = _subject_of({k: speakers[k] for k in asked}, text)
     return ParsedQuestion(text, first_person(said, who), asked, *named, side, asker, form, subject, period)
+
+
+def named_speaker(name: str, speakers: Sequence[str]) -> str | None:
+    """Return the speaker of a name in any case, or the only one with this first name; None if there is none."""
+    wanted, firsts = canonical(name), {first.lower(): speaker for first, speaker in _first_names(speakers).items()}
+    return next((speaker for speaker in speakers if canonical(speaker) == wanted), None) or firsts.get(wanted)
+
+
+def _with_speaker(text: str, speakers: Sequence[str]) -> str:
+    """Return a question with the full name of the speaker who asks it (`graphmem.inputs.with_asker`)."""
+    asker, colon, own = text.partition(": ")
+    if not colon or asker in speakers or (speaker := named_speaker(asker, speakers)) is None:
+        return text
+    return f"{speaker}: {own}"
 
 
 def _without_asker(text: str, speakers: Sequence[str]) -> str:

@@ -27,7 +27,7 @@ from graphmem.recall.traces import RecallRecorder
 from graphmem.search.corpus import Corpus
 from graphmem.search.graph_channel import best_first
 from graphmem.search.pipeline import CANDIDATES, Ranking, confidences, overall, rank
-from graphmem.search.question import USER, ParsedQuestion, parse_question
+from graphmem.search.question import USER, ParsedQuestion, named_speaker, parse_question
 from graphmem.search.rerank import RERANK_WEIGHT, RERANKED, Baseline, Reranker, baseline, spread, varied
 from graphmem.search.results import Channel, Found, Reason, SearchOptions, SearchResults, evidence_of
 from graphmem.search.search_index import SearchIndex
@@ -297,10 +297,9 @@ class GraphRAGService:
             return False
         if asked_by is None:  # "we" are those who speak
             return len(corpus.speakers) > 1 and first_person_of(asked.text) != "plural"
-        name = canonical(asked_by)
-        if any(canonical(speaker) == name for speaker in corpus.speakers):
+        if named_speaker(asked_by, corpus.speakers) is not None:
             return False
-        return not any(self._backend.resolve_names(scope, [name]) for scope in scopes)
+        return not any(self._backend.resolve_names(scope, [canonical(asked_by)]) for scope in scopes)
 
     def traced(
         self, scopes: Sequence[Scope], query: str, options: SearchOptions, recorder: RecallRecorder

@@ -71,6 +71,20 @@ def test_nobody_answers_for_an_unknown_asker(memory: GraphMemory, asked_by: str 
 TALK = [("Ines", "Staging runs at Hetzner."), ("Mo", "I asked for my staging invoices.")]
 
 
+@pytest.mark.parametrize("asked_by", ["Tom O'Neil", "tom o'neil", "Tom", "tom"])
+def test_a_speaker_may_be_named_by_a_first_name_in_any_case(open_memory: OpenMemory, asked_by: str) -> None:
+    memory = open_memory("memory://", embeddings="none", extractor="none")
+    told = [
+        ("Maya Chen", "We chose Postgres."),
+        ("Tom O'Neil", "I'm on call in May."),
+        ("Maya Chen", "I'm on call now."),
+    ]
+    memory.ingest([{"speaker": who, "text": text, "session_id": "s"} for who, text in told])
+    found = memory.search("When am I on call?", asked_by=asked_by)
+    assert (found[0].episode.speaker, found.unknown_asker) == ("Tom O'Neil", False)
+    assert memory.search("What did we choose?", asked_by=asked_by)[0].episode.speaker == "Maya Chen"
+
+
 @pytest.mark.server
 def test_we_are_all_who_speak(store_url: str, open_memory: OpenMemory) -> None:
     memory = open_memory(store_url, embeddings="none", extractor="none")
