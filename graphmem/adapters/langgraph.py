@@ -308,6 +308,9 @@ def _checked(ops: Iterable[Op]) -> list[Op]:
     for op in given:
         if not isinstance(op, (GetOp, SearchOp, PutOp, ListNamespacesOp)):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidInput(f"unknown operation {op!r:.80}")
+        path: object = op.namespace_prefix if isinstance(op, SearchOp) else getattr(op, "namespace", ())
+        if not isinstance(path, tuple):  # a text would be a namespace of its letters
+            raise InvalidInput(f"namespace: expected a tuple of texts such as ('users', 'maya'), got {path!r:.80}")
         validate_op_namespace(op)
         if isinstance(op, PutOp) and not isinstance(op.value, (Mapping, type(None))):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidInput(f"value: expected a mapping, got {op.value!r:.80}")

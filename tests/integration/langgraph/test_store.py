@@ -305,6 +305,8 @@ def test_a_batch_with_an_invalid_value_stores_nothing(store: GraphMemoryStore) -
 
 @pytest.mark.parametrize("value", ["a text", 7, [1], [("n", 1)]])
 def test_a_value_that_is_no_mapping_is_refused(store: GraphMemoryStore, value: Any) -> None:
+    with pytest.raises(InvalidInput, match=r"namespace: expected a tuple of texts"):
+        store.put("users", "key", {})  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match=r"value: expected a mapping, got "):
         store.put(MAYA, "k", value)
     with pytest.raises(InvalidInput, match=r"value: expected a mapping, got "):
