@@ -51,12 +51,6 @@ Compatible = Mapping[frozenset[EdgeKey], datetime]
 """Two facts of a slot that hold together, as one implies the other → until when: they don't end each other before."""
 
 
-def hold_together(compatible: Compatible, key: EdgeKey, other: EdgeKey, at: datetime) -> bool:
-    """Return whether two facts of a slot hold together at a time."""
-    until = compatible.get(frozenset((key, other)))
-    return until is not None and at < until
-
-
 @dataclass(frozen=True, slots=True)
 class Decision:
     """Changes by a telling: `edges`, the new and changed rows, and `holder`, the id of the row that represents it."""
@@ -65,111 +59,7 @@ class Decision:
     holder: str
 
 
-def may_overrule(teller: Teller | None, tellers: Collection[Teller | None]) -> bool:
-    """Return whether a telling may end a fact that others told: see the rule of speakers in the documentation."""
-    if teller == "external":
-        return bool(tellers) and set(tellers) == {"external"}
-    return teller != "other" or "subject" not in tellers
-
-
-def ends_from(by: Edge, edge: Edge, sources: Sources) -> datetime | None:
-    """Return from when a stored fact ends another one; None if it may not.
-
-    That is its beginning or, if its first teller may not end the other one, the first telling by somebody who may. A
-    fact that began before the other one ends it by a later telling.
-    """
-    if (by.relation, by.target_id) == (edge.relation, edge.target_id):
-        return by.valid_from
-    if not may_end(by.certainty, edge.certainty):
-        return None
-    tellers: list[Teller | None] = [source.teller for source in sources.get(edge.id, ())]
-    told = sorted(sources.get(by.id, ()), key=lambda source: source.told_at)
-    allowed = [source for source in told if may_overrule(source.teller, tellers)]
-    if by.valid_from < edge.valid_from and not _same_day(by.valid_from, edge.valid_from):
-        return next((source.told_at for source in allowed if source.told_at > edge.valid_from), None)
-    if allowed[:1] == told[:1]:
-        return by.valid_from
-    return max(by.valid_from, allowed[0].told_at) if allowed else None
-
-
-def told_at(edge: Edge) -> datetime:
-    """Return when a fact was told; rows of older versions don't say it, and count as told when they were recorded."""
-    return edge.told_at or edge.recorded_at
-
-
-def end_apart_from(edge: Edge, others: Collection[str]) -> datetime | None:
-    """Return the end of a fact apart from its being superseded by one of `others`."""
-    return edge.stated_end if edge.superseded_by in others else edge.valid_to
-
-
-def is_over(edge: Edge) -> bool:
-    """Return whether a fact was told when it was over already; such a fact ends nothing."""
-    ends_by_itself = edge.valid_to is not None and edge.expired_at is None and edge.superseded_by is None
-    return ends_by_itself and edge.valid_to is not None and edge.valid_to <= told_at(edge)
-
-
-def superseded(edge: Edge, by: Edge, successor: str, now: datetime) -> Edge | None:
-    """Return a fact as ended by another one that contradicts it; None if it began or was told later than that."""
-    at = by.valid_from
-    if edge.valid_to is not None and edge.valid_to <= at:
-        return None
-    if edge.valid_from > at:
-        if told_at(edge) > told_at(by):
-            return None
-        if edge.valid_from_assumed:
-            edge = edge.changed(valid_from=day_before(at))
-        elif _same_day(edge.valid_from, at):
-            at = told_at(edge)
-        else:
-            return None
-    stated = EdgeEnd(by=successor, at=max(at, edge.valid_from), told_at=told_at(by))
-    return ended(with_end(edge, stated), at, now, "replaced", successor)
-
-
-def reopened(edge: Edge, at: datetime, sources: Sequence[FactSource], now: datetime) -> Edge | None:
-    """Return the version that begins with the first telling of a fact after its end was told; None if there is none."""
-    later = sorted((s for s in sources if s.told_at > at and s.episode_id in edge.episode_ids), key=lambda s: s.told_at)
-    if not later or len(later) == len(edge.episode_ids):
-        return None
-    begins = later[0].told_at
-    told = {"valid_from": begins, "valid_from_assumed": True, "told_at": begins}
-    episodes = tuple(s.episode_id for s in later)
-    fresh = {"id": new_id(), "recorded_at": now, "retrieval_count": 0.0, "last_retrieved_at": None}
-    return edge.changed(**told, **fresh, episode_ids=episodes)
-
-
-def settle(
-    known: Iterable[Edge],
-    sources: Sources,
-    *,
-    single_valued: bool = True,
-    now: datetime,
-    compatible: Compatible | None = None,
-) -> tuple[Edge, ...]:
-    """Derive versions again, without a new telling; return the rows that change. Parameters as in `decide`."""
-    slot = _Slot(list(known), None, sources, single_valued=single_valued, now=now, compatible=compatible or {})
-    return slot.decide().edges
-
-
-def less_sure(one: Edge, other: Edge, sources: Sources, *, now: datetime) -> Edge | None:
-    """Return the less sure of two active rows of a fact, which the other one ends; None if they are equally sure.
-
-    Each row counts as told once, at its first telling, and by an external source only if nobody else told it. A
-    retracted row was told when the other one was known: it confirms that one.
-    """
-    if one.certainty == other.certainty:
-        return None
-    told = {edge.id: _told_once(edge, sources.get(edge.id, ())) for edge in (one, other)}
-    changed = settle((one, other), told, now=now)
-    return next(edge for edge in changed if not edge.is_active)
-
-
-def _told_once(edge: Edge, sources: Sequence[FactSource]) -> Sequence[FactSource]:
-    if not sources:
-        return ()
-    first = min(sources, key=lambda source: source.told_at)
-    is_external = all(source.teller == "external" for source in sources)
-    return (FactSource(first.episode_id, edge.told_at or first.told_at, "external" if is_external else None),)
+# Decisions ----------------------------------------------------------------------------------------
 
 
 def decide(
@@ -252,171 +142,41 @@ def _is_apart(new: Edge, end: datetime) -> bool:
     return not new.valid_from_assumed and new.valid_from >= end
 
 
-def is_moved(edge: Edge, ends: Collection[EdgeEnd]) -> bool:
-    """Return whether a fact that has ended would end later by these ends: see `end_of`."""
-    if edge.valid_to is None or edge.superseded_by is not None:
-        return False
-    end = end_of(ends, edge.valid_to)
-    return end is not None and end > edge.valid_to
+def settle(
+    known: Iterable[Edge],
+    sources: Sources,
+    *,
+    single_valued: bool = True,
+    now: datetime,
+    compatible: Compatible | None = None,
+) -> tuple[Edge, ...]:
+    """Derive versions again, without a new telling; return the rows that change. Parameters as in `decide`."""
+    slot = _Slot(list(known), None, sources, single_valued=single_valued, now=now, compatible=compatible or {})
+    return slot.decide().edges
 
 
-def supported(edge: Edge, new: Edge) -> Edge:
-    """Return a fact that another telling confirms: with the higher confidence, and episodes and ends of both."""
-    return edge.changed(
-        confidence=max(edge.confidence, new.confidence),
-        episode_ids=tuple(dict.fromkeys(edge.episode_ids + new.episode_ids)),
-        ends=tuple(dict.fromkeys(edge.ends + new.ends)),
-    )
+def less_sure(one: Edge, other: Edge, sources: Sources, *, now: datetime) -> Edge | None:
+    """Return the less sure of two active rows of a fact, which the other one ends; None if they are equally sure.
 
-
-def begun_with(edge: Edge, other: Edge) -> Edge:
-    """Return a fact as begun when it or another row of it says: the stated beginning told first, or else the first."""
-    first = min(
-        (edge, other), key=lambda e: (e.valid_from_assumed, e.valid_from if e.valid_from_assumed else told_at(e))
-    )
-    return with_begin_of(edge, first)
-
-
-def with_begin_of(edge: Edge, other: Edge) -> Edge:
-    """Return a fact with the beginning of another row, unless it ended before that; a retracted one stays retracted."""
-    begun = {name: getattr(other, name) for name in ("valid_from", "valid_from_assumed", "told_at")}
-    if is_retracted(edge):
-        return edge.changed(**begun, valid_to=other.valid_from)
-    return edge if edge.valid_to is not None and edge.valid_to <= other.valid_from else edge.changed(**begun)
-
-
-def with_sources(edge: Edge, episode_ids: Iterable[str], name_of: Callable[[str], str], *, plain: bool = False) -> Edge:
-    """Return a fact as stated by a subset of its episodes.
-
-    Its sentence and properties came from its first episode. Without that one, or with `plain`, the plain triple
-    replaces the sentence and the properties are cleared.
+    Each row counts as told once, at its first telling, and by an external source only if nobody else told it. A
+    retracted row was told when the other one was known: it confirms that one.
     """
-    left = tuple(episode_ids)
-    if not plain and left[:1] == edge.episode_ids[:1]:
-        return edge.changed(episode_ids=left)
-    fact = plain_fact(name_of(edge.source_id), edge.relation, name_of(edge.target_id))
-    return edge.changed(episode_ids=left, fact=fact, properties=edge.properties if edge.is_inferred else {})
+    if one.certainty == other.certainty:
+        return None
+    told = {edge.id: _told_once(edge, sources.get(edge.id, ())) for edge in (one, other)}
+    changed = settle((one, other), told, now=now)
+    return next(edge for edge in changed if not edge.is_active)
 
 
-def without_telling(edge: Edge, removed: Collection[datetime], left: Sequence[FactSource]) -> Edge:
-    """Return a fact without its tellings at the `removed` times, as the sources `left` tell it.
-
-    If it counted as told first by a removed one, it is told first by the first of the others, and begins then if its
-    beginning was assumed, or stated by a later telling than that. A beginning that the first one stated stays.
-    """
-    times, told = {source.told_at for source in left}, edge.told_at
-    if told is None or told not in removed or not times or told in times:
-        return edge
-    first = min(times)
-    if edge.kind == "event" or is_over(edge):
-        return edge.changed(told_at=max(first, told))
-    if not edge.valid_from_assumed and first > told:
-        return edge.changed(told_at=first)
-    begins = first if edge.valid_to is None or first < edge.valid_to else day_before(edge.valid_to)
-    return edge.changed(told_at=first, valid_from=begins, valid_from_assumed=True)
+def _told_once(edge: Edge, sources: Sequence[FactSource]) -> Sequence[FactSource]:
+    if not sources:
+        return ()
+    first = min(sources, key=lambda source: source.told_at)
+    is_external = all(source.teller == "external" for source in sources)
+    return (FactSource(first.episode_id, edge.told_at or first.told_at, "external" if is_external else None),)
 
 
-# Slots --------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Telling:
-    """One telling: `row` is the row that it began, None for a further telling of `of`."""
-
-    key: EdgeKey
-    certainty: Certainty
-    begins: datetime
-    assumed: bool
-    told_at: datetime
-    teller: Teller | None
-    of: Edge
-    row: Edge | None
-    episode_id: str | None = None
-
-    def follows(self, other: _Telling, dated: Iterable[_Telling]) -> bool:
-        """Return whether this telling, told no earlier, comes after another.
-
-        An assumed beginning never beats it. A repetition counts with the beginning that was stated for its fact.
-        """
-        begins = other.begins
-        if other.assumed:
-            stated = [t.begins for t in dated if t.key == other.key and t.begins <= other.told_at]
-            if not stated:
-                return True
-            begins = max(stated)
-        return self.begins >= begins or (not self.assumed and _same_day(self.begins, begins))
-
-
-def _same_day(one: datetime, other: datetime) -> bool:
-    """Return whether two beginnings are the same day, if one of them is only a date."""
-    return time() in (one.time(), other.time()) and one.date() == other.date()
-
-
-def day_before(moment: datetime) -> datetime:
-    """Return a time one day earlier, or the first one of the calendar."""
-    return moment - DAY if moment - START_OF_TIME > DAY else START_OF_TIME
-
-
-def day_after(moment: datetime) -> datetime:
-    """Return a time one day later, or the last one of the calendar."""
-    return moment + DAY if END_OF_TIME - moment > DAY else END_OF_TIME
-
-
-@dataclass(slots=True)
-class _Version:
-    """A run of tellings of one fact, and its stated ends; `closed_by` is the version and the telling that end it."""
-
-    first: _Telling
-    edge: Edge
-    stored: bool
-    tellings: list[_Telling] = field(default_factory=list[_Telling])
-    end: datetime | None = None
-    ends: tuple[EdgeEnd, ...] = ()
-    closed_by: tuple[_Version, _Telling] | None = None
-    absorbed: list[Edge] = field(default_factory=list[Edge])
-
-    @property
-    def begin(self) -> _Telling:
-        """The telling that says when the fact began: the first one with a stated beginning, if there is one."""
-        tellings = [t for t in self.tellings if t.certainty == self.edge.certainty]
-        assumed = min((t for t in tellings if t.assumed), key=lambda t: t.begins, default=None)
-        stated = min((t for t in tellings if not t.assumed), key=lambda t: t.told_at, default=None)
-        return stated or assumed or self.first
-
-    def limit(self, ends: tuple[EdgeEnd, ...], end: datetime | None) -> None:
-        """Apply the ends that another telling states; `end` is the one that counts among them."""
-        self.ends += ends
-        self.end = end_of(self.ends, self.end, end)
-
-    def is_open_for(self, telling: _Telling) -> bool:
-        """Return whether the fact may still hold at a telling."""
-        return self.closed_by is None and (self.end is None or telling.begins < self.end)
-
-    def is_ended_by(self, telling: _Telling) -> bool:
-        """Return whether a telling of another target ends this fact."""
-        if self.edge.target_id == telling.of.target_id or not may_end(telling.certainty, self.edge.certainty):
-            return False
-        return self.yields_to(telling)
-
-    def is_replaced_by(self, telling: _Telling) -> bool:
-        """Return whether a telling of the same fact begins a new version: it is surer, or the first not external."""
-        if may_end(telling.certainty, self.edge.certainty, same_fact=True):
-            return True
-        differs = telling.certainty != self.edge.certainty and telling.teller != "external"
-        return differs and may_overrule("external", [t.teller for t in self.tellings])
-
-    def yields_to(self, telling: _Telling) -> bool:
-        """Return whether the teller may end this fact."""
-        return may_overrule(telling.teller, [t.teller for t in self.tellings])
-
-
-def _capped(telling: _Telling, current: _Version | None) -> _Telling:
-    """Return a telling with the certainty that counts: an external one raises none that somebody else told."""
-    if telling.teller != "external" or current is None or not current.is_open_for(telling):
-        return telling
-    if current.yields_to(telling) or not may_end(telling.certainty, current.edge.certainty, same_fact=True):
-        return telling
-    return replace(telling, certainty=current.edge.certainty)
+# Versions of a slot -------------------------------------------------------------------------------
 
 
 class _Slot:
@@ -597,3 +357,252 @@ class _Slot:
             "end_reason": reason or (None if end is None or expired is None else "over"),
             "prior_valid_to": prior,
         }
+
+
+@dataclass(slots=True)
+class _Version:
+    """A run of tellings of one fact, and its stated ends; `closed_by` is the version and the telling that end it."""
+
+    first: _Telling
+    edge: Edge
+    stored: bool
+    tellings: list[_Telling]
+    end: datetime | None = None
+    ends: tuple[EdgeEnd, ...] = ()
+    closed_by: tuple[_Version, _Telling] | None = None
+    absorbed: list[Edge] = field(default_factory=list[Edge])
+
+    @property
+    def begin(self) -> _Telling:
+        """The telling that says when the fact began: the first one with a stated beginning, if there is one."""
+        tellings = [t for t in self.tellings if t.certainty == self.edge.certainty]
+        assumed = min((t for t in tellings if t.assumed), key=lambda t: t.begins, default=None)
+        stated = min((t for t in tellings if not t.assumed), key=lambda t: t.told_at, default=None)
+        return stated or assumed or self.first
+
+    def limit(self, ends: tuple[EdgeEnd, ...], end: datetime | None) -> None:
+        """Apply the ends that another telling states; `end` is the one that counts among them."""
+        self.ends += ends
+        self.end = end_of(self.ends, self.end, end)
+
+    def is_open_for(self, telling: _Telling) -> bool:
+        """Return whether the fact may still hold at a telling."""
+        return self.closed_by is None and (self.end is None or telling.begins < self.end)
+
+    def is_ended_by(self, telling: _Telling) -> bool:
+        """Return whether a telling of another target ends this fact."""
+        if self.edge.target_id == telling.of.target_id or not may_end(telling.certainty, self.edge.certainty):
+            return False
+        return self.yields_to(telling)
+
+    def is_replaced_by(self, telling: _Telling) -> bool:
+        """Return whether a telling of the same fact begins a new version: it is surer, or the first not external."""
+        if may_end(telling.certainty, self.edge.certainty, same_fact=True):
+            return True
+        differs = telling.certainty != self.edge.certainty and telling.teller != "external"
+        return differs and may_overrule("external", [t.teller for t in self.tellings])
+
+    def yields_to(self, telling: _Telling) -> bool:
+        """Return whether the teller may end this fact."""
+        return may_overrule(telling.teller, [t.teller for t in self.tellings])
+
+
+def _capped(telling: _Telling, current: _Version | None) -> _Telling:
+    """Return a telling with the certainty that counts: an external one raises none that somebody else told."""
+    if telling.teller != "external" or current is None or not current.is_open_for(telling):
+        return telling
+    if current.yields_to(telling) or not may_end(telling.certainty, current.edge.certainty, same_fact=True):
+        return telling
+    return replace(telling, certainty=current.edge.certainty)
+
+
+@dataclass(frozen=True, slots=True)
+class _Telling:
+    """One telling: `row` is the row that it began, None for a further telling of `of`."""
+
+    key: EdgeKey
+    certainty: Certainty
+    begins: datetime
+    assumed: bool
+    told_at: datetime
+    teller: Teller | None
+    of: Edge
+    row: Edge | None
+    episode_id: str | None = None
+
+    def follows(self, other: _Telling, dated: Iterable[_Telling]) -> bool:
+        """Return whether this telling, told no earlier, comes after another.
+
+        An assumed beginning never beats it. A repetition counts with the beginning that was stated for its fact.
+        """
+        begins = other.begins
+        if other.assumed:
+            stated = [t.begins for t in dated if t.key == other.key and t.begins <= other.told_at]
+            if not stated:
+                return True
+            begins = max(stated)
+        return self.begins >= begins or (not self.assumed and _same_day(self.begins, begins))
+
+
+# Rules --------------------------------------------------------------------------------------------
+
+
+def may_overrule(teller: Teller | None, tellers: Collection[Teller | None]) -> bool:
+    """Return whether a telling may end a fact that others told: see the rule of speakers in the documentation."""
+    if teller == "external":
+        return bool(tellers) and set(tellers) == {"external"}
+    return teller != "other" or "subject" not in tellers
+
+
+def hold_together(compatible: Compatible, key: EdgeKey, other: EdgeKey, at: datetime) -> bool:
+    """Return whether two facts of a slot hold together at a time."""
+    until = compatible.get(frozenset((key, other)))
+    return until is not None and at < until
+
+
+def ends_from(by: Edge, edge: Edge, sources: Sources) -> datetime | None:
+    """Return from when a stored fact ends another one; None if it may not.
+
+    That is its beginning or, if its first teller may not end the other one, the first telling by somebody who may. A
+    fact that began before the other one ends it by a later telling.
+    """
+    if (by.relation, by.target_id) == (edge.relation, edge.target_id):
+        return by.valid_from
+    if not may_end(by.certainty, edge.certainty):
+        return None
+    tellers: list[Teller | None] = [source.teller for source in sources.get(edge.id, ())]
+    told = sorted(sources.get(by.id, ()), key=lambda source: source.told_at)
+    allowed = [source for source in told if may_overrule(source.teller, tellers)]
+    if by.valid_from < edge.valid_from and not _same_day(by.valid_from, edge.valid_from):
+        return next((source.told_at for source in allowed if source.told_at > edge.valid_from), None)
+    if allowed[:1] == told[:1]:
+        return by.valid_from
+    return max(by.valid_from, allowed[0].told_at) if allowed else None
+
+
+def is_over(edge: Edge) -> bool:
+    """Return whether a fact was told when it was over already; such a fact ends nothing."""
+    ends_by_itself = edge.valid_to is not None and edge.expired_at is None and edge.superseded_by is None
+    return ends_by_itself and edge.valid_to is not None and edge.valid_to <= told_at(edge)
+
+
+def is_moved(edge: Edge, ends: Collection[EdgeEnd]) -> bool:
+    """Return whether a fact that has ended would end later by these ends: see `end_of`."""
+    if edge.valid_to is None or edge.superseded_by is not None:
+        return False
+    end = end_of(ends, edge.valid_to)
+    return end is not None and end > edge.valid_to
+
+
+def end_apart_from(edge: Edge, others: Collection[str]) -> datetime | None:
+    """Return the end of a fact apart from its being superseded by one of `others`."""
+    return edge.stated_end if edge.superseded_by in others else edge.valid_to
+
+
+def told_at(edge: Edge) -> datetime:
+    """Return when a fact was told; rows of older versions don't say it, and count as told when they were recorded."""
+    return edge.told_at or edge.recorded_at
+
+
+def _same_day(one: datetime, other: datetime) -> bool:
+    """Return whether two beginnings are the same day, if one of them is only a date."""
+    return time() in (one.time(), other.time()) and one.date() == other.date()
+
+
+def day_before(moment: datetime) -> datetime:
+    """Return a time one day earlier, or the first one of the calendar."""
+    return moment - DAY if moment - START_OF_TIME > DAY else START_OF_TIME
+
+
+def day_after(moment: datetime) -> datetime:
+    """Return a time one day later, or the last one of the calendar."""
+    return moment + DAY if END_OF_TIME - moment > DAY else END_OF_TIME
+
+
+# Changed rows -------------------------------------------------------------------------------------
+
+
+def superseded(edge: Edge, by: Edge, successor: str, now: datetime) -> Edge | None:
+    """Return a fact as ended by another one that contradicts it; None if it began or was told later than that."""
+    at = by.valid_from
+    if edge.valid_to is not None and edge.valid_to <= at:
+        return None
+    if edge.valid_from > at:
+        if told_at(edge) > told_at(by):
+            return None
+        if edge.valid_from_assumed:
+            edge = edge.changed(valid_from=day_before(at))
+        elif _same_day(edge.valid_from, at):
+            at = told_at(edge)
+        else:
+            return None
+    stated = EdgeEnd(by=successor, at=max(at, edge.valid_from), told_at=told_at(by))
+    return ended(with_end(edge, stated), at, now, "replaced", successor)
+
+
+def reopened(edge: Edge, at: datetime, sources: Sequence[FactSource], now: datetime) -> Edge | None:
+    """Return the version that begins with the first telling of a fact after its end was told; None if there is none."""
+    later = sorted((s for s in sources if s.told_at > at and s.episode_id in edge.episode_ids), key=lambda s: s.told_at)
+    if not later or len(later) == len(edge.episode_ids):
+        return None
+    begins = later[0].told_at
+    told = {"valid_from": begins, "valid_from_assumed": True, "told_at": begins}
+    episodes = tuple(s.episode_id for s in later)
+    fresh = {"id": new_id(), "recorded_at": now, "retrieval_count": 0.0, "last_retrieved_at": None}
+    return edge.changed(**told, **fresh, episode_ids=episodes)
+
+
+def supported(edge: Edge, new: Edge) -> Edge:
+    """Return a fact that another telling confirms: with the higher confidence, and episodes and ends of both."""
+    return edge.changed(
+        confidence=max(edge.confidence, new.confidence),
+        episode_ids=tuple(dict.fromkeys(edge.episode_ids + new.episode_ids)),
+        ends=tuple(dict.fromkeys(edge.ends + new.ends)),
+    )
+
+
+def begun_with(edge: Edge, other: Edge) -> Edge:
+    """Return a fact as begun when it or another row of it says: the stated beginning told first, or else the first."""
+    first = min(
+        (edge, other), key=lambda e: (e.valid_from_assumed, e.valid_from if e.valid_from_assumed else told_at(e))
+    )
+    return with_begin_of(edge, first)
+
+
+def with_begin_of(edge: Edge, other: Edge) -> Edge:
+    """Return a fact with the beginning of another row, unless it ended before that; a retracted one stays retracted."""
+    begun = {name: getattr(other, name) for name in ("valid_from", "valid_from_assumed", "told_at")}
+    if is_retracted(edge):
+        return edge.changed(**begun, valid_to=other.valid_from)
+    return edge if edge.valid_to is not None and edge.valid_to <= other.valid_from else edge.changed(**begun)
+
+
+def with_sources(edge: Edge, episode_ids: Iterable[str], name_of: Callable[[str], str], *, plain: bool = False) -> Edge:
+    """Return a fact as stated by a subset of its episodes.
+
+    Its sentence and properties came from its first episode. Without that one, or with `plain`, the plain triple
+    replaces the sentence and the properties are cleared.
+    """
+    left = tuple(episode_ids)
+    if not plain and left[:1] == edge.episode_ids[:1]:
+        return edge.changed(episode_ids=left)
+    fact = plain_fact(name_of(edge.source_id), edge.relation, name_of(edge.target_id))
+    return edge.changed(episode_ids=left, fact=fact, properties=edge.properties if edge.is_inferred else {})
+
+
+def without_telling(edge: Edge, removed: Collection[datetime], left: Sequence[FactSource]) -> Edge:
+    """Return a fact without its tellings at the `removed` times, as the sources `left` tell it.
+
+    If it counted as told first by a removed one, it is told first by the first of the others, and begins then if its
+    beginning was assumed, or stated by a later telling than that. A beginning that the first one stated stays.
+    """
+    times, told = {source.told_at for source in left}, edge.told_at
+    if told is None or told not in removed or not times or told in times:
+        return edge
+    first = min(times)
+    if edge.kind == "event" or is_over(edge):
+        return edge.changed(told_at=max(first, told))
+    if not edge.valid_from_assumed and first > told:
+        return edge.changed(told_at=first)
+    begins = first if edge.valid_to is None or first < edge.valid_to else day_before(edge.valid_to)
+    return edge.changed(told_at=first, valid_from=begins, valid_from_assumed=True)
