@@ -89,57 +89,76 @@ def decide(
         Facts that don't end each other, because one implies the other.
     """
     known = list(known)
-    same = [e for e in known if e.key == new.key and not is_retracted(e)]
+    same = [edge for edge in known if edge.key == new.key and not is_retracted(edge)]
     if new.kind == "event":
-        return _event(same, new)
+        return _decide_event([edge for edge in same if edge.kind == "event"], new)
     if not known:
         return Decision((new,), new.id)
+    states = [edge for edge in same if edge.kind == "state"]
     if is_over(new):
-        return _past([e for e in same if e.kind == "state"], new, sources, now)
-    for edge in same:
-        if edge.kind == "event" or not is_over(edge) or edge.valid_to is None or new.valid_from >= edge.valid_to:
-            continue
-        if edge.valid_from <= new.valid_from:
-            return Decision((supported(edge, new),), edge.id)
-        if edge.valid_from_assumed and told_at(new) < told_at(edge):
-            begun = {"valid_from": new.valid_from, "valid_from_assumed": new.valid_from_assumed}
-            return Decision((supported(edge, new).changed(**begun),), edge.id)
+        return _decide_past(states, new, sources, now)
+    for edge in states:
+        if (confirmed := _confirmed_past(edge, new)) is not None:
+            return Decision((confirmed,), edge.id)
     return _Slot(known, new, sources, single_valued=single_valued, now=now, compatible=compatible or {}).decide()
 
 
-def _event(same: Sequence[Edge], new: Edge) -> Decision:
-    """Store an event as an interval of at least a day; the same one told again is supported."""
-    if new.valid_to is None or new.valid_to < day_after(new.valid_from):
-        new = new.changed(valid_to=day_after(new.valid_from))
-    for edge in same:
-        if edge.kind == "event" and edge.valid_to and new.valid_to:  # noqa: SIM102
-            if edge.valid_from < new.valid_to and new.valid_from < edge.valid_to:
-                return Decision((supported(edge, new),), edge.id)
+def _decide_event(events: Sequence[Edge], new: Edge) -> Decision:
+    """Store an event as an interval of at least a day, or confirm the one of `events` that overlaps it (rule 6).
+
+    "Paris, on 8 January", told twice, is one event; told of 8 February, it is another one.
+    """
+    day = day_after(new.valid_from)
+    until = day if new.valid_to is None else max(day, new.valid_to)
+    for edge in events:
+        if edge.valid_to is not None and edge.valid_from < until and new.valid_from < edge.valid_to:
+            return Decision((supported(edge, new),), edge.id)
+    return Decision((new.changed(valid_to=until),), new.id)
+
+
+def _decide_past(states: Sequence[Edge], new: Edge, sources: Sources, now: datetime) -> Decision:
+    """Store a fact that was over when it was told, or change the one of `states` that it is about (rule 7)."""
+    for edge in states:
+        if (changed := _told_as_past(edge, new, sources, now)) is not None:
+            return Decision((changed,), edge.id)
     return Decision((new,), new.id)
 
 
-def _past(same: Sequence[Edge], new: Edge, sources: Sources, now: datetime) -> Decision:
-    """Store a fact that was over when it was told: it ends the open fact that it is about, and nothing else."""
+def _told_as_past(edge: Edge, new: Edge, sources: Sources, now: datetime) -> Edge | None:
+    """Return a version as changed by a telling `new` that its fact is over; None if the telling isn't about it.
+
+    An open version ends, a planned end moves, and a version that overlaps the past one is confirmed. "I worked at
+    Aalto until May" ends the job at Aalto that was open, but not one that began in June.
+    """
     end = new.valid_to or told_at(new)
-    teller = sources[new.id][0].teller if sources.get(new.id) else None
-    for edge in same:
-        if edge.valid_from >= end:
-            continue
-        tellers: list[Teller | None] = [source.teller for source in sources.get(edge.id, ())]
-        may = may_end(new.certainty, edge.certainty) and may_overrule(teller, tellers)
-        confirmed = supported(edge, new)
-        if edge.valid_to is None and may:
-            return Decision((ended(confirmed, end, now, "over"),), edge.id)
-        if edge.valid_to is not None and may and is_moved(edge, confirmed.ends) and not _is_apart(new, edge.valid_to):
-            return Decision((begun_with(ended(confirmed, end, now, "over"), new),), edge.id)
-        if edge.valid_to is not None and new.valid_from < edge.valid_to:
-            return Decision((confirmed,), edge.id)
-    return Decision((new,), new.id)
+    if edge.valid_from >= end:
+        return None
+    may_change_end = may_end(new.certainty, edge.certainty) and may_overrule(
+        next(iter(_tellers(new, sources)), None), _tellers(edge, sources)
+    )
+    confirmed = supported(edge, new)
+    if edge.valid_to is None:
+        return ended(confirmed, end, now, "over") if may_change_end else None
+    held_again = not new.valid_from_assumed and new.valid_from >= edge.valid_to
+    if may_change_end and is_moved(edge, confirmed.ends) and not held_again:
+        return begun_with(ended(confirmed, end, now, "over"), new)
+    return confirmed if new.valid_from < edge.valid_to else None
 
 
-def _is_apart(new: Edge, end: datetime) -> bool:
-    """Return whether a fact is told to have begun after an end: it held again."""
-    return not new.valid_from_assumed and new.valid_from >= end
+def _confirmed_past(edge: Edge, new: Edge) -> Edge | None:
+    """Return a past version as confirmed by a telling of a time before its end; None if the telling isn't about it.
+
+    "I worked at Aalto until May" is confirmed by "I work at Aalto", told in March, which arrives later. As that was
+    told sooner, it also replaces an assumed beginning.
+    """
+    if edge.valid_to is None or not is_over(edge) or new.valid_from >= edge.valid_to:
+        return None
+    if edge.valid_from <= new.valid_from:
+        return supported(edge, new)
+    if edge.valid_from_assumed and told_at(new) < told_at(edge):
+        begun = {"valid_from": new.valid_from, "valid_from_assumed": new.valid_from_assumed}
+        return supported(edge, new).changed(**begun)
+    return None
 
 
 def settle(
@@ -454,6 +473,11 @@ def may_overrule(teller: Teller | None, tellers: Collection[Teller | None]) -> b
     return teller != "other" or "subject" not in tellers
 
 
+def _tellers(edge: Edge, sources: Sources) -> list[Teller | None]:
+    """Return who told a fact, one for each known source."""
+    return [source.teller for source in sources.get(edge.id, ())]
+
+
 def hold_together(compatible: Compatible, key: EdgeKey, other: EdgeKey, at: datetime) -> bool:
     """Return whether two facts of a slot hold together at a time."""
     until = compatible.get(frozenset((key, other)))
@@ -470,7 +494,7 @@ def ends_from(by: Edge, edge: Edge, sources: Sources) -> datetime | None:
         return by.valid_from
     if not may_end(by.certainty, edge.certainty):
         return None
-    tellers: list[Teller | None] = [source.teller for source in sources.get(edge.id, ())]
+    tellers = _tellers(edge, sources)
     told = sorted(sources.get(by.id, ()), key=lambda source: source.told_at)
     allowed = [source for source in told if may_overrule(source.teller, tellers)]
     if by.valid_from < edge.valid_from and not _same_day(by.valid_from, edge.valid_from):
