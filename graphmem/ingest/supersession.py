@@ -199,7 +199,7 @@ def _told_once(edge: Edge, sources: Sequence[FactSource]) -> Sequence[FactSource
 
 
 class _Slot:
-    """The versions of a slot, derived from the tellings of its rows and a new one."""
+    """The versions of a slot, derived from the tellings of its rows and of a new one. Parameters as in `decide`."""
 
     def __init__(
         self,
@@ -211,38 +211,48 @@ class _Slot:
         now: datetime,
         compatible: Compatible,
     ) -> None:
-        self._ids = {e.id for e in known}
-        self._rows = {e.id: e for e in known if e.kind == "state" and (not is_retracted(e) or self._is_outvoted(e))}
-        self._new, self._now, self._single = new, now, single_valued
+        self._ids = {edge.id for edge in known}
+        self._rows = {edge.id: edge for edge in known if self._takes_part(edge)}
+        self._new, self._now, self._single_valued = new, now, single_valued
         self._sources = sources
         self._compatible = compatible
         self._versions: list[_Version] = []
+        self._latest: dict[EdgeKey, _Version] = {}  # of each fact
 
     def decide(self) -> Decision:
         """Return the rows that the new telling adds or changes."""
-        open_versions: dict[EdgeKey, _Version] = {}
-        for told in self._ordered():
-            telling = _capped(told, open_versions.get(told.key))
-            version = self._place(telling, open_versions)
-            for other in open_versions.values() if self._single else ():
-                ends = other is not version and other.is_open_for(telling) and other.is_ended_by(telling)
-                if ends and not hold_together(self._compatible, other.edge.key, telling.key, telling.begins):
-                    other.closed_by = (version, telling)
-        rows = [row for version in self._versions for row in self._written(version)]
-        held = (v.edge.id for v in self._versions if any(t.of is self._new for t in v.tellings))
-        return Decision(tuple(row for row in rows if row != self._rows.get(row.id)), next(held, ""))
+        ordered = self._ordered()
+        for told in ordered:
+            telling = _with_certainty_that_counts(told, self._latest.get(told.key))
+            version = self._place(telling)
+            if self._single_valued:
+                self._end_others(version, telling)
+        episode_ids = {telling.source.episode_id for telling in ordered}
+        rows = [row for version in self._versions for row in self._written(version, episode_ids)]
+        changed = tuple(row for row in rows if row != self._rows.get(row.id))
+        holders = (v.edge.id for v in self._versions if any(t.edge is self._new for t in v.tellings))
+        return Decision(changed, next(holders, ""))
 
-    def _is_outvoted(self, edge: Edge) -> bool:
-        """Return whether a fact never held only because another one began when it did."""
-        return edge.end_reason == "corrected" and edge.superseded_by in self._ids
+    # Order of the tellings ------------------------------------------------------------------------
+
+    def _takes_part(self, edge: Edge) -> bool:
+        """Return whether a row takes part: it is neither an event nor retracted, nor was it over when it was told.
+
+        A fact that never held only because another one began when it did takes part: that one may begin later now.
+        """
+        is_outvoted = edge.end_reason == "corrected" and edge.superseded_by in self._ids
+        return edge.kind == "state" and not is_over(edge) and (not is_retracted(edge) or is_outvoted)
 
     def _ordered(self) -> list[_Telling]:
-        """Return the tellings in the order in which their facts held; each is put behind those that it follows."""
-        tellings = [t for edge in self._rows.values() if not is_over(edge) for t in self._tellings(edge)]
-        tellings += self._tellings(self._new) if self._new is not None else []
-        dated = [t for t in tellings if not t.assumed]
+        """Return the tellings in the order in which their facts held (rule 2).
+
+        They are taken as they were told, and each is put behind those that it follows.
+        """
+        rows = [*self._rows.values()] if self._new is None else [*self._rows.values(), self._new]
+        tellings = [telling for row in rows for telling in self._tellings(row)]
+        dated = [telling for telling in tellings if not telling.assumed]
         ordered: list[_Telling] = []
-        for telling in sorted(tellings, key=lambda t: (t.told_at, t.of.recorded_at, t.of.id)):
+        for telling in sorted(tellings, key=lambda t: (t.source.told_at, t.edge.recorded_at, t.edge.id)):
             at = len(ordered)
             while at and not telling.follows(ordered[at - 1], dated):
                 at -= 1
@@ -252,215 +262,311 @@ class _Slot:
     def _tellings(self, edge: Edge) -> list[_Telling]:
         """Return the tellings of a row: the one that began it, and one for each further episode."""
         known = {s.episode_id: s for s in self._sources.get(edge.id, ()) if s.episode_id in edge.episode_ids}
-        told, assumed = edge.told_at, edge.valid_from_assumed
-        if told is None and known:  # rows of older versions don't say when they were told
-            told = min(s.told_at for s in known.values())
-            assumed = told == edge.valid_from
-        told = told or edge.recorded_at
-
-        def telling(source: FactSource | None, row: Edge | None, begins: datetime, told: datetime) -> _Telling:
-            teller = None if source is None else source.teller
-            of = earliest if source is None else source.episode_id
-            return _Telling(edge.key, edge.certainty, begins, assumed or row is None, told, teller, edge, row, of)
-
-        # a correction tells what held from before it was told
-        earliest = min(known, key=lambda i: known[i].told_at, default=None)
-        first = next((s for s in known.values() if s.told_at == told), None)
+        told, assumed = _first_told(edge, known.values())
+        first = next((source for source in known.values() if source.told_at == told), None)
+        further = [source for source in known.values() if source is not first]
+        if first is None:  # of a correction, which counts as told when the wrong fact was, before its episodes
+            earliest = min(further, key=lambda source: source.told_at, default=None)
+            first = FactSource("" if earliest is None else earliest.episode_id, told)
         end = end_apart_from(edge, self._ids)
-        end_told = min((each.told_at for each in edge.ends if each.at == end), default=None)
+        begins, key, certainty = told if assumed else edge.valid_from, edge.key, edge.certainty
+        return [
+            _Telling(edge, key, first, begins, certainty, assumed=assumed, is_first=True),
+            *(_Telling(edge, key, source, _repeated_at(edge, end, source.told_at), certainty) for source in further),
+        ]
 
-        def held_at(source: FactSource) -> datetime:
-            """Return a time at which the fact held that a source tells: before its end if that was known by then."""
-            if end is None or end_told is None or source.told_at < max(end, end_told) or end <= edge.valid_from:
-                return source.told_at
-            return end - TICK
+    # Versions -------------------------------------------------------------------------------------
 
-        further = (telling(s, None, held_at(s), s.told_at) for s in known.values() if s is not first)
-        return [telling(first, edge, told if assumed else edge.valid_from, told), *further]
+    def _place(self, telling: _Telling) -> _Version:
+        """Return the version that a telling confirms or begins.
 
-    def _place(self, telling: _Telling, open_versions: dict[EdgeKey, _Version]) -> _Version:
-        """Add a telling to the version of its fact that holds, or begin one."""
-        current = open_versions.get(telling.key)
-        row = telling.row if telling.row is not None and telling.row.id in self._rows else None
-        if current is not None and current.is_open_for(telling) and not current.is_replaced_by(telling):
-            if row is not None:
-                as_sure = row.certainty == current.edge.certainty
-                if as_sure and not current.stored:
-                    current.edge, current.stored = row, True
-                else:
-                    current.absorbed.append(row)
-                if as_sure:
-                    ends = tuple(end for end in row.ends if self._may_limit(end, row, current))
-                    current.limit(ends, end_apart_from(row, self._ids) if ends == row.ends else end_of(ends))
-            elif telling.of is self._new and current.yields_to(telling) and (end := telling.of.valid_to):
-                current.limit(telling.of.ends, end)
-            current.tellings.append(telling)
-            return current
-        version = self._begin(telling, row)
-        if current is not None and current.is_open_for(telling):
-            current.closed_by = (version, telling)
-        open_versions[telling.key] = version
+        "I live in Berlin" confirms the version of Berlin that holds. It begins one if none holds, and also, from then
+        on, if what holds is only hearsay.
+        """
+        latest = self._latest.get(telling.key)
+        if latest is None or not latest.holds_at(telling):
+            return self._begin(telling)
+        if latest.is_replaced_by(telling):
+            version = self._begin(telling)
+            latest.closed_by = _Closing(version, telling)
+            return version
+        return self._confirm(latest, telling)
+
+    def _end_others(self, version: _Version, telling: _Telling) -> None:
+        """End the versions of other facts that hold at a telling of `version` and that it may end."""
+        for other in self._latest.values():
+            ends = other is not version and other.holds_at(telling) and other.is_ended_by(telling)
+            if ends and not hold_together(self._compatible, other.edge.key, telling.key, telling.begins):
+                other.closed_by = _Closing(version, telling)
+
+    def _begin(self, telling: _Telling) -> _Version:
+        """Begin a version with a telling: of a stored row, of the new one, or of a row that had ended before.
+
+        The last one gets a row of its own: Berlin, told in January and in March, with Rome in between.
+        """
+        edge = telling.edge
+        if self._begins_stored(telling):
+            end = end_apart_from(edge, self._ids)
+        elif edge is self._new:
+            end = edge.valid_to
+        else:
+            ends = tuple(end for end in edge.ends if end.by == telling.source.episode_id)
+            edge, end = _new_version(edge, self._now, ends=ends), end_of(ends)
+        version = _Version(edge, [telling], end, edge.ends)
+        self._latest[telling.key] = version
         self._versions.append(version)
         return version
 
-    def _may_limit(self, end: EdgeEnd, row: Edge, version: _Version) -> bool:
-        """Return whether who stated an end of a row may end a version; an end that isn't of its sources was allowed."""
-        tellers: dict[str, Teller | None] = {
-            source.episode_id: source.teller for source in self._sources.get(row.id, ())
-        }
-        return end.by not in tellers or may_overrule(tellers[end.by], [t.teller for t in version.tellings])
+    def _confirm(self, version: _Version, telling: _Telling) -> _Version:
+        """Add a telling, with the end that it states, to a version that holds then."""
+        edge = telling.edge
+        if self._begins_stored(telling):
+            self._unite(version, edge)
+        elif edge is self._new and edge.valid_to is not None and version.yields_to(telling):
+            version.limit(edge.ends, edge.valid_to)
+        version.tellings.append(telling)
+        return version
 
-    def _begin(self, telling: _Telling, row: Edge | None) -> _Version:
-        edge, end = row, None
-        if edge is not None:
-            end = end_apart_from(edge, self._ids)
-        elif telling.of is self._new:
-            edge, end = telling.of, telling.of.valid_to
-        else:  # a further telling of a row that something ended in between
-            fresh = {"id": new_id(), "recorded_at": self._now, "retrieval_count": 0.0, "last_retrieved_at": None}
-            ends = tuple(each for each in telling.of.ends if each.by == telling.episode_id)
-            edge, end = telling.of.changed(**fresh, ends=ends), end_of(ends)
-        return _Version(telling, edge, row is not None, [telling], end, edge.ends)
+    def _unite(self, version: _Version, row: Edge) -> None:
+        """Make a stored row a part of a version: its row if it has no stored one yet, else one that it absorbs.
 
-    def _written(self, version: _Version) -> list[Edge]:
-        """Return the row of a version, and those that it replaces."""
+        The ends of a row of another certainty, and those that their tellers may not state, don't count.
+        """
+        as_sure = row.certainty == version.edge.certainty
+        if as_sure and not self._is_stored(version.edge):
+            version.edge = row
+        else:
+            version.absorbed.append(row)
+        if as_sure:
+            sources = self._sources.get(row.id, ())
+            tellers: dict[str, Teller | None] = {source.episode_id: source.teller for source in sources}
+            refused = {i for i, teller in tellers.items() if not may_overrule(teller, version.tellers)}
+            ends = tuple(end for end in row.ends if end.by not in refused)
+            version.limit(ends, end_apart_from(row, self._ids) if ends == row.ends else end_of(ends))
+
+    def _begins_stored(self, telling: _Telling) -> bool:
+        """Return whether a telling is the one that began a stored row."""
+        return telling.is_first and self._is_stored(telling.edge)
+
+    def _is_stored(self, edge: Edge) -> bool:
+        return edge.id in self._rows
+
+    # Rows -----------------------------------------------------------------------------------------
+
+    def _written(self, version: _Version, episode_ids: Collection[str]) -> list[Edge]:
+        """Return the row of a version, and those that it absorbed as retracted; `episode_ids` are those of the slot."""
         edge, begin = version.edge, version.begin
-        told = {t.episode_id for t in version.tellings} | {i for row in version.absorbed for i in row.episode_ids}
-        elsewhere = {t.episode_id for other in self._versions if other is not version for t in other.tellings}
-        episodes = [i for i in edge.episode_ids if i in told or i not in elsewhere]
-        for telling in version.tellings:
-            if telling.of is not edge:
-                episodes += [i for i in telling.of.episode_ids if i in told or telling.of is self._new]
         fields = {
-            "confidence": max(t.of.confidence for t in version.tellings),
-            "episode_ids": tuple(dict.fromkeys(episodes)),
+            "confidence": max(telling.edge.confidence for telling in version.tellings),
+            "episode_ids": self._episodes(version, episode_ids),
             "ends": tuple(dict.fromkeys(version.ends)),
             **self._times(version),
         }
-        if begin.of is not edge or begin.row is None:
-            fields.update(valid_from_assumed=begin.assumed, told_at=begin.told_at)
-        edge = edge.changed(**fields)
-        return [edge, *(retracted(row, self._now, "replaced", edge.id) for row in version.absorbed)]
+        if begin.edge is not edge or not begin.is_first:
+            fields.update(valid_from_assumed=begin.assumed, told_at=begin.source.told_at)
+        return [edge.changed(**fields), *(retracted(row, self._now, "replaced", edge.id) for row in version.absorbed)]
+
+    def _episodes(self, version: _Version, episode_ids: Collection[str]) -> tuple[str, ...]:
+        """Return the episodes that state a version; one that told another version of its row belongs to that one."""
+        told = {telling.source.episode_id for telling in version.tellings}
+        told.update(i for row in version.absorbed for i in row.episode_ids)
+        episodes = [i for i in version.edge.episode_ids if i in told or i not in episode_ids]
+        for row in (telling.edge for telling in version.tellings):
+            if row is not version.edge:
+                episodes += [i for i in row.episode_ids if i in told or row is self._new]
+        return tuple(dict.fromkeys(episodes))
 
     def _times(self, version: _Version) -> dict[str, Any]:
-        """Return when a version holds, and why it ends."""
-        edge, begin = version.edge, version.begin
-        begins, end, by = begin.begins, version.end, None
-        reason, prior = edge.end_reason if edge.superseded_by is None else None, None
-        if edge.superseded_by not in self._ids and end == edge.valid_to:  # a fact of another slot ended it, or none did
-            by, reason, prior = edge.superseded_by, edge.end_reason, edge.prior_valid_to
-        if version.closed_by is not None:
-            successor, telling = version.closed_by
-            starts = successor.begin.begins if successor.first is telling else telling.begins
-            if end is None or starts < end:
-                prior, end, by, reason = end, starts, successor.edge.id, "replaced"
-        if end is not None and end <= begins and by is not None:
-            if begin.assumed:
-                begins = day_before(end)  # when it began isn't known, only that it had
-            elif begins < begin.told_at <= day_after(begins):
-                end = begin.told_at
-            else:
-                end, reason = begins, "corrected"
-        elif end is not None:
-            begins = min(begins, end)
-        if (begins, end, by) == (edge.valid_from, edge.valid_to, edge.superseded_by):
+        """Return when a version holds, and why it ends; nothing if its row says so already."""
+        edge = version.edge
+        begins, end = _interval(version.begin, self._end_of(version))
+        if (begins, end.at, end.by) == (edge.valid_from, edge.valid_to, edge.superseded_by):
             return {}
-        expired = None if end is None or not version.stored else self._now
-        if by is None and end == edge.valid_to:
+        expired = self._now if end.at is not None and self._is_stored(edge) else None
+        if end.by is None and end.at == edge.valid_to:
             expired = edge.expired_at
         return {
             "valid_from": begins,
-            "valid_to": end,
+            "valid_to": end.at,
             "expired_at": expired,
-            "superseded_by": by,
-            "end_reason": reason or (None if end is None or expired is None else "over"),
-            "prior_valid_to": prior,
+            "superseded_by": end.by,
+            "end_reason": end.reason or (None if end.at is None or expired is None else "over"),
+            "prior_valid_to": end.prior,
         }
+
+    def _end_of(self, version: _Version) -> _VersionEnd:
+        """Return how a version ends: where the next one begins, as its row says, or as stated (rule 3)."""
+        edge, end, closing = version.edge, version.end, version.closed_by
+        if closing is not None and (end is None or closing.at < end):
+            return _VersionEnd(closing.at, "replaced", closing.successor.edge.id, prior=end)
+        if edge.superseded_by not in self._ids and end == edge.valid_to:  # a fact of another slot ended it, or none did
+            return _VersionEnd(end, edge.end_reason, edge.superseded_by, edge.prior_valid_to)
+        return _VersionEnd(end, edge.end_reason if edge.superseded_by is None else None)
+
+
+class _VersionEnd(NamedTuple):
+    """When and why a version ends, by which fact, and when it ends apart from that; `at` is None while it holds."""
+
+    at: datetime | None
+    reason: str | None
+    by: str | None = None
+    prior: datetime | None = None
+
+
+class _Closing(NamedTuple):
+    """The version and the telling of it that end another version."""
+
+    successor: _Version
+    telling: _Telling
+
+    @property
+    def at(self) -> datetime:
+        """When the successor begins or, if it held before the other one, when it was told again."""
+        is_first = self.successor.tellings[0] is self.telling
+        return self.successor.begin.begins if is_first else self.telling.begins
 
 
 @dataclass(slots=True)
 class _Version:
-    """A run of tellings of one fact, and its stated ends; `closed_by` is the version and the telling that end it."""
+    """A run of tellings of one fact.
 
-    first: _Telling
+    `edge` is its row, `absorbed` are stored rows that become a part of it. `ends` are its stated ends, `end` is the one
+    that counts.
+    """
+
     edge: Edge
-    stored: bool
     tellings: list[_Telling]
-    end: datetime | None = None
-    ends: tuple[EdgeEnd, ...] = ()
-    closed_by: tuple[_Version, _Telling] | None = None
+    end: datetime | None
+    ends: tuple[EdgeEnd, ...]
+    closed_by: _Closing | None = None
     absorbed: list[Edge] = field(default_factory=list[Edge])
 
     @property
     def begin(self) -> _Telling:
-        """The telling that says when the fact began: the first one with a stated beginning, if there is one."""
+        """The telling that says when the fact began: the first with a stated beginning, if there is one (rule 1)."""
         tellings = [t for t in self.tellings if t.certainty == self.edge.certainty]
         assumed = min((t for t in tellings if t.assumed), key=lambda t: t.begins, default=None)
-        stated = min((t for t in tellings if not t.assumed), key=lambda t: t.told_at, default=None)
-        return stated or assumed or self.first
+        stated = min((t for t in tellings if not t.assumed), key=lambda t: t.source.told_at, default=None)
+        return stated or assumed or self.tellings[0]
+
+    @property
+    def tellers(self) -> list[Teller | None]:
+        """Who told it, one for each telling."""
+        return [telling.source.teller for telling in self.tellings]
 
     def limit(self, ends: tuple[EdgeEnd, ...], end: datetime | None) -> None:
         """Apply the ends that another telling states; `end` is the one that counts among them."""
         self.ends += ends
         self.end = end_of(self.ends, self.end, end)
 
-    def is_open_for(self, telling: _Telling) -> bool:
+    def holds_at(self, telling: _Telling) -> bool:
         """Return whether the fact may still hold at a telling."""
         return self.closed_by is None and (self.end is None or telling.begins < self.end)
 
     def is_ended_by(self, telling: _Telling) -> bool:
-        """Return whether a telling of another target ends this fact."""
-        if self.edge.target_id == telling.of.target_id or not may_end(telling.certainty, self.edge.certainty):
-            return False
-        return self.yields_to(telling)
+        """Return whether a telling of another target ends this fact (rules 4 and 5)."""
+        other_target = self.edge.target_id != telling.edge.target_id
+        return other_target and may_end(telling.certainty, self.edge.certainty) and self.yields_to(telling)
 
     def is_replaced_by(self, telling: _Telling) -> bool:
-        """Return whether a telling of the same fact begins a new version: it is surer, or the first not external."""
+        """Return whether a telling of the same fact begins a new version: it is surer, or the first not external.
+
+        What a document stated as certain is only a plan once somebody says so.
+        """
         if may_end(telling.certainty, self.edge.certainty, same_fact=True):
             return True
-        differs = telling.certainty != self.edge.certainty and telling.teller != "external"
-        return differs and may_overrule("external", [t.teller for t in self.tellings])
+        differs = telling.certainty != self.edge.certainty and telling.source.teller != "external"
+        return differs and may_overrule("external", self.tellers)
 
     def yields_to(self, telling: _Telling) -> bool:
-        """Return whether the teller may end this fact."""
-        return may_overrule(telling.teller, [t.teller for t in self.tellings])
-
-
-def _capped(telling: _Telling, current: _Version | None) -> _Telling:
-    """Return a telling with the certainty that counts: an external one raises none that somebody else told."""
-    if telling.teller != "external" or current is None or not current.is_open_for(telling):
-        return telling
-    if current.yields_to(telling) or not may_end(telling.certainty, current.edge.certainty, same_fact=True):
-        return telling
-    return replace(telling, certainty=current.edge.certainty)
+        """Return whether the teller may end this fact (rule 5)."""
+        return may_overrule(telling.source.teller, self.tellers)
 
 
 @dataclass(frozen=True, slots=True)
 class _Telling:
-    """One telling: `row` is the row that it began, None for a further telling of `of`."""
+    """One telling of a fact: who told it and when, and from when it says that the fact holds.
 
+    `edge` is the row that it is of, and `is_first` says whether it began that row. The beginning is `assumed` if none
+    was told.
+    """
+
+    edge: Edge
     key: EdgeKey
-    certainty: Certainty
+    source: FactSource
     begins: datetime
-    assumed: bool
-    told_at: datetime
-    teller: Teller | None
-    of: Edge
-    row: Edge | None
-    episode_id: str | None = None
+    certainty: Certainty
+    assumed: bool = True
+    is_first: bool = False
 
     def follows(self, other: _Telling, dated: Iterable[_Telling]) -> bool:
-        """Return whether this telling, told no earlier, comes after another.
+        """Return whether this telling, told no earlier, comes after another one; `dated` state beginnings (rule 2).
 
-        An assumed beginning never beats it. A repetition counts with the beginning that was stated for its fact.
+        "In Berlin since January", told in March, comes after Rome, told in February without a beginning, and before
+        "in Rome since February".
         """
-        begins = other.begins
-        if other.assumed:
-            stated = [t.begins for t in dated if t.key == other.key and t.begins <= other.told_at]
-            if not stated:
-                return True
-            begins = max(stated)
-        return self.begins >= begins or (not self.assumed and _same_day(self.begins, begins))
+        begins = other.stated_beginning(dated)
+        return begins is None or self.begins >= begins or (not self.assumed and _same_day(self.begins, begins))
+
+    def stated_beginning(self, dated: Iterable[_Telling]) -> datetime | None:
+        """Return the stated beginning by which a telling is ordered; None if whatever was told later comes after it.
+
+        A repetition without a beginning takes the last one that was stated for its fact.
+        """
+        if not self.assumed:
+            return self.begins
+        stated = (t.begins for t in dated if t.key == self.key and t.begins <= self.source.told_at)
+        return max(stated, default=None)
+
+
+def _first_told(edge: Edge, sources: Collection[FactSource]) -> tuple[datetime, bool]:
+    """Return when a row was told first, and whether its beginning is assumed (rule 1).
+
+    Rows of older versions say neither: their beginning is assumed if it is when their first episode occurred.
+    """
+    if edge.told_at is not None or not sources:
+        return told_at(edge), edge.valid_from_assumed
+    told = min(source.told_at for source in sources)
+    return told, told == edge.valid_from
+
+
+def _repeated_at(edge: Edge, end: datetime | None, told: datetime) -> datetime:
+    """Return when a fact held that was told again: then or, if its end was known by then, just before the end.
+
+    "I used to live in Oslo", told after it was over, takes no end back (cases 130 and 131).
+    """
+    end_told = min((each.told_at for each in edge.ends if each.at == end), default=None)
+    if end is None or end_told is None or told < max(end, end_told) or end <= edge.valid_from:
+        return told
+    return end - TICK
+
+
+def _with_certainty_that_counts(telling: _Telling, latest: _Version | None) -> _Telling:
+    """Return a telling as sure as it counts: an external one raises no certainty that others stated (rule 5).
+
+    A document that says "Maya lives in Tokyo" confirms a plan of hers, and doesn't make it come true (case 84).
+    """
+    if telling.source.teller != "external" or latest is None or not latest.holds_at(telling):
+        return telling
+    raises = may_end(telling.certainty, latest.edge.certainty, same_fact=True) and not latest.yields_to(telling)
+    return replace(telling, certainty=latest.edge.certainty) if raises else telling
+
+
+def _interval(begin: _Telling, end: _VersionEnd) -> tuple[datetime, _VersionEnd]:
+    """Return when a version began and ended, if its end may lie before the beginning that a telling gives (rule 3).
+
+    If another fact ends it there, it had begun on the day before if its beginning is assumed (case 4). Told within a
+    day after its beginning, it held until it was told (case 9); otherwise it never held (case 24).
+    """
+    if end.at is None or begin.begins < end.at:
+        return begin.begins, end
+    if end.by is None:
+        return end.at, end
+    if begin.assumed:
+        return day_before(end.at), end
+    if begin.begins < begin.source.told_at <= day_after(begin.begins):
+        return begin.begins, end._replace(at=begin.source.told_at)
+    return begin.begins, end._replace(at=begin.begins, reason="corrected")
 
 
 # Rules --------------------------------------------------------------------------------------------
@@ -571,9 +677,13 @@ def reopened(edge: Edge, at: datetime, sources: Sequence[FactSource], now: datet
         return None
     begins = later[0].told_at
     told = {"valid_from": begins, "valid_from_assumed": True, "told_at": begins}
-    episodes = tuple(s.episode_id for s in later)
+    return _new_version(edge, now, **told, episode_ids=tuple(s.episode_id for s in later))
+
+
+def _new_version(edge: Edge, now: datetime, **fields: Any) -> Edge:
+    """Return a further version of a fact as a new row that differs in these fields."""
     fresh = {"id": new_id(), "recorded_at": now, "retrieval_count": 0.0, "last_retrieved_at": None}
-    return edge.changed(**told, **fresh, episode_ids=episodes)
+    return edge.changed(**fresh, **fields)
 
 
 def supported(edge: Edge, new: Edge) -> Edge:
