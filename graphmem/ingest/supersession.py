@@ -1,10 +1,12 @@
 """Supersession: what a new telling of a fact changes in the known versions. Pure functions, without a store.
 
 The versions of a slot (the values of a single-valued relation, or one fact of any other) are derived from tellings:
-each says from when a fact holds, when it was told, how sure it is and who told it. The tellings are
-put in order, and a version lasts from its first telling until the first later one that ends it. As the order depends on
-the times of telling and not on when a telling arrives, late and early arrival give the same versions.
-docs/concepts/supersession.md has the rules and a table of cases, which the tests read.
+each says from when a fact holds, when it was told, how sure it is and who told it. The tellings are put in order, and
+a version lasts from its first telling until the first later one that ends it. As the order depends on the times of
+telling and not on when a telling arrives, late and early arrival give the same versions.
+
+The rules and cases that docstrings name by number are those of docs/concepts/supersession.md; the tests read the cases.
+The file has the decisions first, then the versions of a slot that they derive, the rules, and what changes rows.
 """
 
 from __future__ import annotations
@@ -573,7 +575,10 @@ def _interval(begin: _Telling, end: _VersionEnd) -> tuple[datetime, _VersionEnd]
 
 
 def may_overrule(teller: Teller | None, tellers: Collection[Teller | None]) -> bool:
-    """Return whether a telling may end a fact that others told: see the rule of speakers in the documentation."""
+    """Return whether a teller may end a fact that others told (rule 5).
+
+    A document ends only what documents alone told, and what Tom says of Maya doesn't end what she said herself.
+    """
     if teller == "external":
         return bool(tellers) and set(tellers) == {"external"}
     return teller != "other" or "subject" not in tellers
@@ -585,7 +590,7 @@ def _tellers(edge: Edge, sources: Sources) -> list[Teller | None]:
 
 
 def hold_together(compatible: Compatible, key: EdgeKey, other: EdgeKey, at: datetime) -> bool:
-    """Return whether two facts of a slot hold together at a time."""
+    """Return whether two facts of a slot hold together at a time (rule 9)."""
     until = compatible.get(frozenset((key, other)))
     return until is not None and at < until
 
@@ -611,13 +616,14 @@ def ends_from(by: Edge, edge: Edge, sources: Sources) -> datetime | None:
 
 
 def is_over(edge: Edge) -> bool:
-    """Return whether a fact was told when it was over already; such a fact ends nothing."""
-    ends_by_itself = edge.valid_to is not None and edge.expired_at is None and edge.superseded_by is None
-    return ends_by_itself and edge.valid_to is not None and edge.valid_to <= told_at(edge)
+    """Return whether a fact was told when it was over already; such a fact ends nothing (rule 7)."""
+    if edge.valid_to is None or edge.expired_at is not None or edge.superseded_by is not None:
+        return False
+    return edge.valid_to <= told_at(edge)
 
 
 def is_moved(edge: Edge, ends: Collection[EdgeEnd]) -> bool:
-    """Return whether a fact that has ended would end later by these ends: see `end_of`."""
+    """Return whether a fact that has ended would end later by these ends, as its end was planned (rule 3)."""
     if edge.valid_to is None or edge.superseded_by is not None:
         return False
     end = end_of(ends, edge.valid_to)
@@ -635,7 +641,7 @@ def told_at(edge: Edge) -> datetime:
 
 
 def _same_day(one: datetime, other: datetime) -> bool:
-    """Return whether two beginnings are the same day, if one of them is only a date."""
+    """Return whether two beginnings are the same day, if one of them is only a date (rule 2)."""
     return time() in (one.time(), other.time()) and one.date() == other.date()
 
 
@@ -653,7 +659,11 @@ def day_after(moment: datetime) -> datetime:
 
 
 def superseded(edge: Edge, by: Edge, successor: str, now: datetime) -> Edge | None:
-    """Return a fact as ended by another one that contradicts it; None if it began or was told later than that."""
+    """Return a fact as ended by another one that contradicts it; None if it began or was told later than that.
+
+    If it began later only by assumption, it had begun on the day before; if both began on the same day, it held until
+    it was told.
+    """
     at = by.valid_from
     if edge.valid_to is not None and edge.valid_to <= at:
         return None
@@ -672,12 +682,12 @@ def superseded(edge: Edge, by: Edge, successor: str, now: datetime) -> Edge | No
 
 def reopened(edge: Edge, at: datetime, sources: Sequence[FactSource], now: datetime) -> Edge | None:
     """Return the version that begins with the first telling of a fact after its end was told; None if there is none."""
-    later = sorted((s for s in sources if s.told_at > at and s.episode_id in edge.episode_ids), key=lambda s: s.told_at)
+    told = sorted((s for s in sources if s.episode_id in edge.episode_ids), key=lambda source: source.told_at)
+    later = [source for source in told if source.told_at > at]
     if not later or len(later) == len(edge.episode_ids):
         return None
-    begins = later[0].told_at
-    told = {"valid_from": begins, "valid_from_assumed": True, "told_at": begins}
-    return _new_version(edge, now, **told, episode_ids=tuple(s.episode_id for s in later))
+    begins, episodes = later[0].told_at, tuple(source.episode_id for source in later)
+    return _new_version(edge, now, valid_from=begins, valid_from_assumed=True, told_at=begins, episode_ids=episodes)
 
 
 def _new_version(edge: Edge, now: datetime, **fields: Any) -> Edge:
@@ -697,9 +707,8 @@ def supported(edge: Edge, new: Edge) -> Edge:
 
 def begun_with(edge: Edge, other: Edge) -> Edge:
     """Return a fact as begun when it or another row of it says: the stated beginning told first, or else the first."""
-    first = min(
-        (edge, other), key=lambda e: (e.valid_from_assumed, e.valid_from if e.valid_from_assumed else told_at(e))
-    )
+    stated = [row for row in (edge, other) if not row.valid_from_assumed]
+    first = min(stated, key=told_at) if stated else min(edge, other, key=lambda row: row.valid_from)
     return with_begin_of(edge, first)
 
 
@@ -730,7 +739,7 @@ def without_telling(edge: Edge, removed: Collection[datetime], left: Sequence[Fa
     If it counted as told first by a removed one, it is told first by the first of the others, and begins then if its
     beginning was assumed, or stated by a later telling than that. A beginning that the first one stated stays.
     """
-    times, told = {source.told_at for source in left}, edge.told_at
+    told, times = edge.told_at, {source.told_at for source in left}
     if told is None or told not in removed or not times or told in times:
         return edge
     first = min(times)
