@@ -107,16 +107,16 @@ class FactLedger:
         self._compatible = compatible or {}
         self._ontology = ontology
         self._now = now
-        self._known: dict[str, Edge] = {}
-        self._rows: dict[str, Edge] = {}
+        self._known: dict[str, Edge] = {}  # as they were given
+        self._rows: dict[str, Edge] = {}  # as they are after the tellings so far
         self._by_key: defaultdict[EdgeKey, dict[str, None]] = defaultdict(dict)
         self._by_slot: defaultdict[Slot, dict[str, None]] = defaultdict(dict)
         self._sources: dict[str, tuple[FactSource, ...]] = {}
         self._loaded: set[str] = set()  # known rows whose stored sources were read
-        self._corrected: dict[tuple[str, Slot], Edge] = {}
-        self._confirmed: set[str] = set()
-        self._stated: defaultdict[tuple[EdgeKey, str], list[Edge]] = defaultdict(list)
-        self._ends: set[tuple[str, EdgeEnd]] = set()  # ends that were told, with the ids of the facts
+        self._corrected: dict[tuple[str, Slot], Edge] = {}  # what an episode told to be wrong
+        self._confirmed: set[str] = set()  # known rows that were told again in this write
+        self._stated: defaultdict[tuple[EdgeKey, str], list[Edge]] = defaultdict(list)  # with the words of an episode
+        self._told_ends: set[tuple[str, EdgeEnd]] = set()  # ids of facts, and the ends that this write tells of them
         for edge in (edge for edge in known if not edge.is_inferred):
             self._known[edge.id] = edge
             self._keep(edge)
@@ -248,7 +248,7 @@ class FactLedger:
         self._note_sentence(edge)
         decision = decide(known, edge, sources, single_valued=single, now=self._now, compatible=self._compatible)
         self._record(decision.edges)
-        self._ends.update((decision.holder, end) for end in edge.ends)
+        self._told_ends.update((decision.holder, end) for end in edge.ends)
         self._confirmed.update({decision.holder} & self._known.keys())
         held = self._sources.get(decision.holder, ())
         self._sources[decision.holder] = (*held, *(s for s in told if s not in held))
@@ -321,7 +321,7 @@ class FactLedger:
     def reopen(self, edge_id: str, by: Collection[str]) -> None:
         """Take back the ends that these episodes and facts brought a known fact, except those told in this write."""
         edge = self._rows[edge_id]
-        opened = edge.without_ends(by, [end for i, end in self._ends if i == edge_id])
+        opened = edge.without_ends(by, [end for i, end in self._told_ends if i == edge_id])
         if opened != edge and not (is_retracted(edge) and edge.end_reason == "replaced"):  # part of another version
             self._record([opened])
             self._settle(opened)
@@ -348,34 +348,44 @@ class FactLedger:
         self._record(settled)
 
     def _end(self, edge: Edge, end: End) -> None:
-        if _is_ended_by(edge, end):  # it is extracted again: what it stated stays stated
-            self._ends.update((edge.id, each) for each in edge.ends if each.by == end.episode_id)
+        """Apply an end to a fact, unless its teller may not end it."""
+        if _is_ended_by(edge, end):  # its episode is extracted again: all ends that it stated stay stated
+            self._told_ends.update((edge.id, each) for each in edge.ends if each.by == end.episode_id)
         if not self._may_overrule(end.teller, edge):
             return
-        by = end.episode_id
-        at = max(end.at if end.at > edge.valid_from else end.told_at, edge.valid_from)
-        if end.corrected or (end.at <= edge.valid_from and edge.certainty == "plan"):
-            at = edge.valid_from  # it never was so, or what was planned was given up before it began
-        stated = EdgeEnd(by=by, at=at, told_at=end.told_at)
-        self._ends.add((edge.id, stated))
+        stated = EdgeEnd(by=end.episode_id, at=_time_of(end, edge), told_at=end.told_at)
+        self._told_ends.add((edge.id, stated))
         if end.corrected:
-            self._corrected[by, (edge.source_id, edge.relation)] = edge
-            if not is_retracted(edge):
-                self.change(retracted(with_end(edge, stated), self._now, "corrected"))
-            return
-        if edge.valid_to is not None and edge.valid_to <= at:
-            further = (by,) if by and is_over(edge) else ()  # it was told as a past fact, which is now told again
-            told = edge.changed(episode_ids=tuple(dict.fromkeys(edge.episode_ids + further)))
-            told = with_end(told, stated)
-            moved = is_moved(edge, told.ends)
-            self._record([ended(told, at, self._now, "over") if moved else told])
-            return
+            self._end_as_wrong(edge, stated)
+        elif edge.valid_to is not None and edge.valid_to <= stated.at:
+            self._end_again(edge, stated)
+        else:
+            self._end_running(edge, stated)
+
+    def _end_as_wrong(self, edge: Edge, stated: EdgeEnd) -> None:
+        """Retract a fact that was told to be wrong; what its episode tells instead begins where it began (rule 8)."""
+        self._corrected[stated.by, (edge.source_id, edge.relation)] = edge
+        if not is_retracted(edge):
+            self.change(retracted(with_end(edge, stated), self._now, "corrected"))
+
+    def _end_again(self, edge: Edge, stated: EdgeEnd) -> None:
+        """Note an end of a fact that had ended by then, which moves the known one if that was planned (rule 3).
+
+        A fact that was told as past is told again by such an end: "I used to work at Aalto", said twice.
+        """
+        episodes = (*edge.episode_ids, stated.by) if stated.by and is_over(edge) else edge.episode_ids
+        told = with_end(edge.changed(episode_ids=tuple(dict.fromkeys(episodes))), stated)
+        self._record([ended(told, stated.at, self._now, "over") if is_moved(edge, told.ends) else told])
+
+    def _end_running(self, edge: Edge, stated: EdgeEnd) -> None:
+        """End a fact that holds or ends later; its tellings from after the end was told become another version."""
         if len(edge.episode_ids) > 1:
             self._load_sources([edge])
-        again = reopened(edge, end.told_at, self._sources.get(edge.id, ()), self._now)
-        edge = edge.changed(episode_ids=_without(edge, again))
-        self._record([ended(with_end(edge, stated), at, self._now, "over")])
-        self._record([again] if again is not None else [])
+        again = reopened(edge, stated.told_at, self._sources.get(edge.id, ()), self._now)
+        later = set[str]() if again is None else set(again.episode_ids)
+        edge = edge.changed(episode_ids=tuple(i for i in edge.episode_ids if i not in later))
+        self._record([ended(with_end(edge, stated), stated.at, self._now, "over")])
+        self._record([] if again is None else [again])
 
     def _may_overrule(self, teller: Teller | None, edge: Edge) -> bool:
         if teller in (None, "subject"):
@@ -421,6 +431,19 @@ def _depends_on_sources(edge: Edge, known: Iterable[Edge]) -> bool:
     )
 
 
+def _time_of(end: End, edge: Edge) -> datetime:
+    """Return when an end ends a fact (rules 3 and 8).
+
+    That is where the fact began if it is wrong, or a plan that was given up before its beginning. Another fact that
+    began no earlier than its end, often only as that was when it was first told, ended when the end was told.
+    """
+    if end.corrected:
+        return edge.valid_from
+    if end.at > edge.valid_from:
+        return end.at
+    return edge.valid_from if edge.certainty == "plan" else max(end.told_at, edge.valid_from)
+
+
 def _was_known(edge: Edge, end: End) -> bool:
     """Return whether an end may be about a fact: it was known by then, and isn't retracted by anything else."""
     told = edge.valid_from <= max(end.at, end.told_at) or told_at(edge) <= end.told_at
@@ -434,11 +457,6 @@ def _is_ended_by(edge: Edge, end: End) -> bool:
 
 def _differing(edge: Edge, other: Edge) -> set[str]:
     return {name for name in Edge.model_fields if getattr(edge, name) != getattr(other, name)}
-
-
-def _without(edge: Edge, other: Edge | None) -> tuple[str, ...]:
-    gone = set(other.episode_ids) if other is not None else set[str]()
-    return tuple(i for i in edge.episode_ids if i not in gone)
 
 
 def teller_of(episode: Episode, *, own: bool) -> Teller | None:
