@@ -144,9 +144,9 @@ class FactLedger:
     def closings(self) -> tuple[EdgeExpiry, ...]:
         """Expiries of known rows."""
         return tuple(
-            EdgeExpiry(e.id, e.valid_to, e.expired_at, e.superseded_by, e.end_reason, e.ends)
-            for e in self._changed()
-            if e.valid_to is not None and e.expired_at is not None and self._known[e.id].is_active
+            EdgeExpiry(edge.id, edge.valid_to, edge.expired_at, edge.superseded_by, edge.end_reason, edge.ends)
+            for edge in self._changed()
+            if edge.valid_to is not None and edge.expired_at is not None and self._known[edge.id].is_active
         )
 
     @property
@@ -162,10 +162,12 @@ class FactLedger:
         return tuple(found)
 
     def _changed(self) -> list[Edge]:
+        """Return the known rows that change only in an end or a corroboration."""
         changed = (edge for i, edge in self._rows.items() if i in self._known and edge is not self._known[i])
         return [edge for edge in changed if edge != self._known[edge.id] and not self._is_replaced(edge)]
 
     def _is_replaced(self, edge: Edge) -> bool:
+        """Return whether a known row changes in more than an end that it gets and a corroboration."""
         known = self._known[edge.id]
         if edge is known or edge == known:
             return False
@@ -202,16 +204,15 @@ class FactLedger:
         """
         over = {i for i, row in self._known.items() if is_retracted(self._rows[i]) and not is_retracted(row)}
         changed = [row for i, row in self._rows.items() if row is not self._known.get(i) and not self._is_own(row)]
-        ends = {end for row in changed for end in (row.source_id, row.target_id)}
-        called = names(ends) if ends else dict[str, str]()
+        entities = {entity for row in changed for entity in (row.source_id, row.target_id)}
+        called = names(entities) if entities else dict[str, str]()
         for row in changed:
             told = next((self._stated[row.key, i][0] for i in row.episode_ids if (row.key, i) in self._stated), None)
             if told is None:
                 self._rows[row.id] = with_sources(row, row.episode_ids, lambda i: called.get(i, ""), plain=True)
             else:
-                first = (told.episode_ids[0], *row.episode_ids)
-                sentence = {"fact": told.fact, "properties": told.properties}
-                self._rows[row.id] = row.changed(episode_ids=tuple(dict.fromkeys(first)), **sentence)
+                episodes = tuple(dict.fromkeys((told.episode_ids[0], *row.episode_ids)))
+                self._rows[row.id] = row.changed(episode_ids=episodes, fact=told.fact, properties=told.properties)
         outdated = over | {row.id for row in changed if row.id in self._known}
         return tuple(Removal("index", i, "fact") for i in sorted(outdated))
 
@@ -233,13 +234,8 @@ class FactLedger:
 
     def add(self, edge: Edge, *, teller: Teller | None = None) -> str:
         """Add a telling as a new fact; return the id of the row that represents it."""
-        slot = (edge.source_id, edge.relation)
         single = self._ontology.is_single_valued(edge.relation)
-        for episode_id in edge.episode_ids:
-            wrong = self._corrected.get((episode_id, slot))
-            if wrong is not None and edge.valid_from_assumed:  # a correction begins where the wrong fact began
-                fields = {"valid_from": wrong.valid_from, "valid_from_assumed": wrong.valid_from_assumed}
-                edge = edge.changed(**fields, told_at=wrong.told_at if wrong.valid_from_assumed else edge.told_at)
+        edge = self._in_place_of_wrong(edge)
         known = self._met_by(edge)
         if _depends_on_sources(edge, known):
             self._load_sources(known)
@@ -251,8 +247,21 @@ class FactLedger:
         self._told_ends.update((decision.holder, end) for end in edge.ends)
         self._confirmed.update({decision.holder} & self._known.keys())
         held = self._sources.get(decision.holder, ())
-        self._sources[decision.holder] = (*held, *(s for s in told if s not in held))
+        self._sources[decision.holder] = (*held, *(source for source in told if source not in held))
         return decision.holder
+
+    def _in_place_of_wrong(self, edge: Edge) -> Edge:
+        """Return a telling as begun where the fact began that its episode told to be wrong, if there is one (rule 8).
+
+        "Not in March, in April" begins when March was told; "in April since the 5th" has a beginning of its own.
+        """
+        for episode_id in edge.episode_ids:
+            wrong = self._corrected.get((episode_id, (edge.source_id, edge.relation)))
+            if wrong is not None and edge.valid_from_assumed:
+                told = wrong.told_at if wrong.valid_from_assumed else edge.told_at
+                begun = {"valid_from": wrong.valid_from, "valid_from_assumed": wrong.valid_from_assumed}
+                edge = edge.changed(**begun, told_at=told)
+        return edge
 
     def end(self, keys: Iterable[EdgeKey], end: End) -> bool:
         """End the facts with these keys; return whether one was known by then, even if it was over already.
@@ -261,8 +270,7 @@ class FactLedger:
         ends when the end was told. A fact that begins after both times is a canceled plan and ends if it was told by
         then, else it is not affected.
         """
-        rows = (edge for key in keys for edge in self._rows_of(key))
-        known = [edge for edge in rows if _was_known(edge, end)]
+        known = [edge for key in keys for edge in self._rows_of(key) if _was_known(edge, end)]
         for edge in known:
             self._end(edge, end)
         return bool(known)
@@ -273,17 +281,17 @@ class FactLedger:
         Returns whether there were any.
         """
         rows = [row for i in self._by_slot[slot] if (row := self._rows[i]).target_id != kept]
-        held = [e for e in rows if e.valid_from < end.told_at and (e.valid_to is None or e.valid_to > end.told_at)]
-        held += [e for e in rows if e not in held and _is_ended_by(e, end)]
-        for edge in held:
+        held = [edge for edge in rows if _held_when_told(edge, end)]
+        again = [edge for edge in rows if _is_ended_by(edge, end) and not _held_when_told(edge, end)]
+        for edge in (*held, *again):
             self._end(edge, end)
-        return bool(held)
+        return bool(held or again)
 
     def end_others(self, slot: Slot, target_id: str | None, end: End, teller_about: TellerAbout) -> None:
         """End the facts of a relation with this target, except that of the source of the slot."""
         source_id, relation = slot
-        rows = [e for e in self._rows.values() if (e.relation, e.target_id) == (relation, target_id)]
-        for edge in rows:
+        same = [row for row in self._rows.values() if (row.relation, row.target_id) == (relation, target_id)]
+        for edge in same:
             if edge.source_id != source_id and _was_known(edge, end):
                 self._end(edge, replace(end, teller=teller_about(edge.source_id)))
 
@@ -388,12 +396,14 @@ class FactLedger:
         self._record([] if again is None else [again])
 
     def _may_overrule(self, teller: Teller | None, edge: Edge) -> bool:
+        """Return whether a teller may end a fact (rule 5); who told it is read only if that matters."""
         if teller in (None, "subject"):
             return True
         self._load_sources([edge])
         return may_overrule(teller, [source.teller for source in self._sources.get(edge.id, ())])
 
     def _load_sources(self, edges: Sequence[Edge]) -> None:
+        """Read the stored sources of those facts of which they weren't read before."""
         missing = {e.id: e for e in edges if e.id in self._known and e.id not in self._loaded and e.episode_ids}
         if missing and self._load is not None:
             self._loaded.update(missing)
@@ -411,6 +421,7 @@ class FactLedger:
         return [self._rows[i] for i in self._by_key[key]]
 
     def _record(self, edges: Sequence[Edge]) -> None:
+        """Keep changed and new rows, each with the sources of its episodes among those of its key."""
         told = {s.episode_id: s for edge in edges for i in self._by_key[edge.key] for s in self._sources.get(i, ())}
         for edge in edges:
             self._keep(edge)
@@ -444,10 +455,16 @@ def _time_of(end: End, edge: Edge) -> datetime:
     return edge.valid_from if edge.certainty == "plan" else max(end.told_at, edge.valid_from)
 
 
+def _held_when_told(edge: Edge, end: End) -> bool:
+    """Return whether a fact held when an end was told."""
+    return edge.valid_from < end.told_at and (edge.valid_to is None or edge.valid_to > end.told_at)
+
+
 def _was_known(edge: Edge, end: End) -> bool:
     """Return whether an end may be about a fact: it was known by then, and isn't retracted by anything else."""
-    told = edge.valid_from <= max(end.at, end.told_at) or told_at(edge) <= end.told_at
-    return told and (not is_retracted(edge) or _is_ended_by(edge, end))
+    had_begun = edge.valid_from <= max(end.at, end.told_at)
+    was_told = told_at(edge) <= end.told_at
+    return (had_begun or was_told) and (not is_retracted(edge) or _is_ended_by(edge, end))
 
 
 def _is_ended_by(edge: Edge, end: End) -> bool:
@@ -456,6 +473,7 @@ def _is_ended_by(edge: Edge, end: End) -> bool:
 
 
 def _differing(edge: Edge, other: Edge) -> set[str]:
+    """Return the names of the fields in which two rows differ."""
     return {name for name in Edge.model_fields if getattr(edge, name) != getattr(other, name)}
 
 
