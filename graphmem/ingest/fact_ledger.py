@@ -361,7 +361,7 @@ class FactLedger:
             self._told_ends.update((edge.id, each) for each in edge.ends if each.by == end.episode_id)
         if not self._may_overrule(end.teller, edge):
             return
-        stated = EdgeEnd(by=end.episode_id, at=_time_of(end, edge), told_at=end.told_at)
+        stated = EdgeEnd(by=end.episode_id, at=_end_time(edge, end), told_at=end.told_at)
         self._told_ends.add((edge.id, stated))
         if end.corrected:
             self._end_as_wrong(edge, stated)
@@ -434,15 +434,17 @@ class FactLedger:
         self._by_slot[edge.source_id, edge.relation][edge.id] = None
 
 
-def _depends_on_sources(edge: Edge, known: Iterable[Edge]) -> bool:
+# Cases --------------------------------------------------------------------------------------------
+
+
+def _depends_on_sources(edge: Edge, known: Sequence[Edge]) -> bool:
     """Return whether all tellings matter: for a stated end, or among facts that differ, also in their certainty."""
-    what = (edge.key, edge.certainty)
-    return edge.valid_to is not None or any(
-        (e.key, e.certainty) != what or end_apart_from(e, ()) is not None for e in known
-    )
+    if edge.valid_to is not None or any(end_apart_from(other, ()) is not None for other in known):
+        return True
+    return any((other.key, other.certainty) != (edge.key, edge.certainty) for other in known)
 
 
-def _time_of(end: End, edge: Edge) -> datetime:
+def _end_time(edge: Edge, end: End) -> datetime:
     """Return when an end ends a fact (rules 3 and 8).
 
     That is where the fact began if it is wrong, or a plan that was given up before its beginning. Another fact that
@@ -475,6 +477,9 @@ def _is_ended_by(edge: Edge, end: End) -> bool:
 def _differing(edge: Edge, other: Edge) -> set[str]:
     """Return the names of the fields in which two rows differ."""
     return {name for name in Edge.model_fields if getattr(edge, name) != getattr(other, name)}
+
+
+# Reading from a store -----------------------------------------------------------------------------
 
 
 def teller_of(episode: Episode, *, own: bool) -> Teller | None:
