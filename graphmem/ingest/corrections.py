@@ -23,7 +23,6 @@ from graphmem.models import (
     EdgeKey,
     EdgeQuery,
     Entity,
-    Mention,
     Merge,
     MergeQuery,
     Removal,
@@ -73,34 +72,39 @@ def end_fact(
 
     def change(edge: Edge, now: datetime) -> Edge:
         end = now if at is None else at
+        refusal = f"fact {fact_id} can't end at {end.isoformat()}"
         if end <= edge.valid_from:
-            began = f"it begins at {edge.valid_from.isoformat()}; retract it if it never held"
-            raise InvalidInput(f"fact {fact_id} can't end at {end.isoformat()}: {began}")
-        if edge.valid_to is not None and edge.valid_to <= end and (edge.superseded_by or edge.valid_to <= now):
-            raise InvalidInput(f"fact {fact_id} can't end at {end.isoformat()}: it ends at {edge.valid_to.isoformat()}")
+            raise InvalidInput(f"{refusal}: it begins at {edge.valid_from.isoformat()}; retract it if it never held")
+        if edge.valid_to is not None and edge.valid_to <= end:
+            is_planned = edge.valid_to > now and not edge.superseded_by
+            if not is_planned:
+                raise InvalidInput(f"{refusal}: it ends at {edge.valid_to.isoformat()}")
         return ended(_ended_by_hand(edge, end, now), end, now, fact_text(reason) or "over")
 
     return _amended(backend, scope, ontology, fact_id, change)
 
 
 def _ended_by_hand(edge: Edge, at: datetime, now: datetime) -> Edge:
+    """Return a fact with an end that no episode states."""
     return with_end(edge, EdgeEnd(by="", at=at, told_at=now))
 
 
 def _amended(
     backend: GraphBackend, scope: Scope, ontology: Ontology, fact_id: str, change: Callable[[Edge, datetime], Edge]
 ) -> Edge:
+    """Write what `change` makes of a fact at the time of the write, and return it as it is stored then."""
+
     def write() -> Edge:
         edge = backend.get_edges([scope], [fact_id]).get(fact_id)
         if edge is None:
             raise NotFound(f"fact {fact_id} is not in scope {scope}")
-        if edge.is_inferred:
-            write_facts(backend, scope, Changes(edges=(change(edge, utc_now()),)))
-            return backend.get_edges([scope], [fact_id])[fact_id]
         now = utc_now()
         changed = change(edge, now)
-        gone = with_folded(backend, scope, [edge]) if is_retracted(changed) else {}
-        _write_reopened(backend, scope, ontology, gone, [changed], now)
+        if edge.is_inferred:
+            write_facts(backend, scope, Changes(edges=(changed,)))
+        else:
+            gone = with_folded(backend, scope, [edge]) if is_retracted(changed) else {}
+            _write_reopened(backend, scope, ontology, gone, [changed], now)
         return backend.get_edges([scope], [fact_id])[fact_id]
 
     return backend.atomic(write)
@@ -158,30 +162,22 @@ class EarlierExtraction:
     """
 
     def __init__(self, backend: GraphBackend, scope: Scope, ontology: Ontology, episode_ids: Sequence[str]) -> None:
-        self._backend = backend
-        self._scope = scope
+        self._backend, self._scope = backend, scope
         self._ids = set(episode_ids)
-        self._facts: dict[str, Edge] = {}
-        self._mentions: list[Mention] = []
-        self._names: dict[str, str] = {}
-        self._ended: dict[str, Edge] = {}
-        self._versions: dict[str, Edge] = {}
-        self._retracted: list[Edge] = []
-        self._withdrawn: set[tuple[EdgeKey, str]] = set()
-        if not episode_ids:
-            return
-        self._mentions = backend.all_mentions([scope], episode_ids=episode_ids)
-        stated = backend.get_edges([scope], backend.find_edges_of_episodes(scope, episode_ids))
+        ids = backend.find_edges_of_episodes(scope, episode_ids) if episode_ids else ()
+        stated = backend.get_edges([scope], ids) if ids else {}
         self._facts = {i: edge for i, edge in stated.items() if not is_retracted(edge.without_ends(self._ids))}
         self._withdrawn = {
             (edge.key, episode_id)
             for edge in stated.values()
-            if is_retracted(edge) and any(end.by == "" and end.at == edge.valid_from for end in edge.ends)
+            if _is_retracted_by_hand(edge)
             for episode_id in edge.episode_ids
         }
-        self._names = with_folded(backend, scope, self._facts.values())
-        self._ended = find_ended(backend, scope, (*episode_ids, *self._names))
+        self._mentions = backend.all_mentions([scope], episode_ids=episode_ids) if episode_ids else []
+        self._folded = with_folded(backend, scope, self._facts.values())
+        self._ended = find_ended(backend, scope, (*episode_ids, *self._folded))
         self._versions = find_versions(backend, scope, ontology, self._ended.values())
+        self._retracted: dict[str, Edge] = {}
 
     @property
     def known(self) -> Iterable[Edge]:
@@ -195,22 +191,22 @@ class EarlierExtraction:
     def retract(self, ledger: FactLedger, stated: Stated) -> None:
         """Retract the facts of only these episodes that are missing from `stated`. Call it before adding new facts."""
         for edge in self._facts.values():
-            if not _is_restated(edge, stated) and not set(edge.episode_ids) - self._ids:
+            if self._ids.issuperset(edge.episode_ids) and not _is_restated(edge, stated):
                 ledger.retract(edge.id)
-                self._retracted.append(edge)
-        retracted = {edge.id for edge in self._retracted}
-        gone = {i for i, fact in self._names.items() if fact in retracted}
-        for edge_id in self._ended.keys() - retracted:
-            ledger.reopen(edge_id, gone)
+                self._retracted[edge.id] = edge
+        self._reopen(ledger, {i for i, fact_id in self._folded.items() if fact_id in self._retracted})
 
     def amend(self, ledger: FactLedger, stated: Stated) -> None:
         """Take back what these episodes don't state any more of other facts. Call it after adding new facts."""
-        retracted = {edge.id for edge in self._retracted}
-        for edge_id in self._ended.keys() - retracted:
-            ledger.reopen(edge_id, self._ids)
+        self._reopen(ledger, self._ids)
         for edge in self._facts.values():
-            if edge.id not in retracted and not _is_restated(edge, stated):
+            if edge.id not in self._retracted and not _is_restated(edge, stated):
                 ledger.narrow(edge.id, self._ids)
+
+    def _reopen(self, ledger: FactLedger, by: Collection[str]) -> None:
+        """Take the ends back that these episodes or facts brought to facts that aren't retracted."""
+        for edge_id in self._ended.keys() - self._retracted.keys():
+            ledger.reopen(edge_id, by)
 
     def removals(self, mentions: Collection[tuple[str, str]]) -> tuple[Removal, ...]:
         """Return the removals of mentions that are missing from `mentions`, given as (entity id, episode id)."""
@@ -222,21 +218,29 @@ class EarlierExtraction:
 
     def orphans(self, ledger: FactLedger, seen: Collection[str], now: datetime) -> tuple[Entity, ...]:
         """Return as archived the entities without remaining mentions or facts; `seen` holds the ids still in use."""
-        gone = {edge.id for edge in self._retracted}
-        ids = {m.entity_id for m in self._mentions} | {
-            end for edge in self._retracted for end in (edge.source_id, edge.target_id)
-        }
-        ids -= {*seen, *(end for edge in ledger.edges for end in (edge.source_id, edge.target_id))}
+        ids = {mention.entity_id for mention in self._mentions} | _entities_of(self._retracted.values())
+        ids -= {*seen, *_entities_of(ledger.edges)}
         if not ids:
             return ()
         mentions = self._backend.all_mentions([self._scope], entity_ids=sorted(ids))
-        ids -= {m.entity_id for m in mentions if m.episode_id not in self._ids}
+        ids -= {mention.entity_id for mention in mentions if mention.episode_id not in self._ids}
+        if not ids:
+            return ()
         touching = EdgeQuery(touching=tuple(sorted(ids)), kinds=STATED_KINDS, versions="active")
-        for edge in self._backend.all_edges([self._scope], touching) if ids else ():
-            if edge.id not in gone:
-                ids -= {edge.source_id, edge.target_id}
+        facts = self._backend.all_edges([self._scope], touching)
+        ids -= _entities_of(edge for edge in facts if edge.id not in self._retracted)
         found = self._backend.get_entities([self._scope], sorted(ids))
-        return tuple(e.changed(archived_at=now) for e in found.values() if e.archived_at is None)
+        return tuple(entity.changed(archived_at=now) for entity in found.values() if entity.archived_at is None)
+
+
+def _entities_of(edges: Iterable[Edge]) -> set[str]:
+    """Return the ids of the entities that facts are about."""
+    return {entity_id for edge in edges for entity_id in (edge.source_id, edge.target_id)}
+
+
+def _is_retracted_by_hand(edge: Edge) -> bool:
+    """Return whether somebody, and not only an episode, said that a fact never held."""
+    return is_retracted(edge) and any(end.by == "" and end.at == edge.valid_from for end in edge.ends)
 
 
 def _is_restated(edge: Edge, stated: Stated) -> bool:
@@ -277,7 +281,7 @@ def with_folded(backend: GraphBackend, scope: Scope, edges: Collection[Edge]) ->
     What a folded fact had ended still names it, so that it is right again when the merge is undone.
     """
     merges: dict[str, Merge] = {}
-    about = {end for edge in edges for end in (edge.source_id, edge.target_id)}
+    about = _entities_of(edges)
     while about:
         found = backend.all_merges([scope], MergeQuery(entity_ids=tuple(about)))
         new = {merge.id: merge for merge in found if merge.id not in merges}
