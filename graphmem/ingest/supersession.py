@@ -135,9 +135,8 @@ def _told_as_past(edge: Edge, new: Edge, sources: Sources, now: datetime) -> Edg
     end = new.valid_to or told_at(new)
     if edge.valid_from >= end:
         return None
-    may_change_end = may_end(new.certainty, edge.certainty) and may_overrule(
-        next(iter(_tellers(new, sources)), None), _tellers(edge, sources)
-    )
+    teller = next(iter(_tellers(new, sources)), None)
+    may_change_end = may_end(new.certainty, edge.certainty) and may_overrule(teller, _tellers(edge, sources))
     confirmed = supported(edge, new)
     if edge.valid_to is None:
         return ended(confirmed, end, now, "over") if may_change_end else None
