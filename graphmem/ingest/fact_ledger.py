@@ -250,19 +250,6 @@ class FactLedger:
         self._sources[decision.holder] = (*held, *(source for source in told if source not in held))
         return decision.holder
 
-    def _in_place_of_wrong(self, edge: Edge) -> Edge:
-        """Return a telling as begun where the fact began that its episode told to be wrong, if there is one (rule 8).
-
-        "Not in March, in April" begins when March was told; "in April since the 5th" has a beginning of its own.
-        """
-        for episode_id in edge.episode_ids:
-            wrong = self._corrected.get((episode_id, (edge.source_id, edge.relation)))
-            if wrong is not None and edge.valid_from_assumed:
-                told = wrong.told_at if wrong.valid_from_assumed else edge.told_at
-                begun = {"valid_from": wrong.valid_from, "valid_from_assumed": wrong.valid_from_assumed}
-                edge = edge.changed(**begun, told_at=told)
-        return edge
-
     def end(self, keys: Iterable[EdgeKey], end: End) -> bool:
         """End the facts with these keys; return whether one was known by then, even if it was over already.
 
@@ -386,7 +373,10 @@ class FactLedger:
         self._record([ended(told, stated.at, self._now, "over") if is_moved(edge, told.ends) else told])
 
     def _end_running(self, edge: Edge, stated: EdgeEnd) -> None:
-        """End a fact that holds or ends later; its tellings from after the end was told become another version."""
+        """End a fact that holds or ends later; its tellings from after the end was told become another version.
+
+        "I left Aalto", told in May but read only now, ends the job; "I work at Aalto", told in June, is another one.
+        """
         if len(edge.episode_ids) > 1:
             self._load_sources([edge])
         again = reopened(edge, stated.told_at, self._sources.get(edge.id, ()), self._now)
@@ -394,6 +384,19 @@ class FactLedger:
         edge = edge.changed(episode_ids=tuple(i for i in edge.episode_ids if i not in later))
         self._record([ended(with_end(edge, stated), stated.at, self._now, "over")])
         self._record([] if again is None else [again])
+
+    def _in_place_of_wrong(self, edge: Edge) -> Edge:
+        """Return a telling as begun where the fact began that its episode told to be wrong, if there is one (rule 8).
+
+        "Not in March, in April" begins when March was told; "in April since the 5th" has a beginning of its own.
+        """
+        for episode_id in edge.episode_ids:
+            wrong = self._corrected.get((episode_id, (edge.source_id, edge.relation)))
+            if wrong is not None and edge.valid_from_assumed:
+                told = wrong.told_at if wrong.valid_from_assumed else edge.told_at
+                begun = {"valid_from": wrong.valid_from, "valid_from_assumed": wrong.valid_from_assumed}
+                edge = edge.changed(**begun, told_at=told)
+        return edge
 
     def _may_overrule(self, teller: Teller | None, edge: Edge) -> bool:
         """Return whether a teller may end a fact (rule 5); who told it is read only if that matters."""
@@ -438,7 +441,10 @@ class FactLedger:
 
 
 def _depends_on_sources(edge: Edge, known: Sequence[Edge]) -> bool:
-    """Return whether all tellings matter: for a stated end, or among facts that differ, also in their certainty."""
+    """Return whether all tellings matter: for a stated end, or among facts that differ, also in their certainty.
+
+    They don't for a plain repetition: "I live in Berlin", told again, while nothing else is known of where.
+    """
     if edge.valid_to is not None or any(end_apart_from(other, ()) is not None for other in known):
         return True
     return any((other.key, other.certainty) != (edge.key, edge.certainty) for other in known)
@@ -448,7 +454,8 @@ def _end_time(edge: Edge, end: End) -> datetime:
     """Return when an end ends a fact (rules 3 and 8).
 
     That is where the fact began if it is wrong, or a plan that was given up before its beginning. Another fact that
-    began no earlier than its end, often only as that was when it was first told, ended when the end was told.
+    began no earlier than its end, often only as that was when it was first told, ended when the end was told: "I left
+    in January", told in March of a job that was first told in February, ends it in March.
     """
     if end.corrected:
         return edge.valid_from
@@ -463,7 +470,10 @@ def _held_when_told(edge: Edge, end: End) -> bool:
 
 
 def _was_known(edge: Edge, end: End) -> bool:
-    """Return whether an end may be about a fact: it was known by then, and isn't retracted by anything else."""
+    """Return whether an end may be about a fact: it was known by then, and isn't retracted by anything else.
+
+    "I left Aalto", told in March, isn't about a job there that began in June, unless that was announced before March.
+    """
     had_begun = edge.valid_from <= max(end.at, end.told_at)
     was_told = told_at(edge) <= end.told_at
     return (had_begun or was_told) and (not is_retracted(edge) or _is_ended_by(edge, end))
