@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial, wraps
+from heapq import nlargest
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from graphmem.background import Lane
@@ -42,6 +43,9 @@ Scopes = Scope | str | Iterable[Scope | str]
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+_PAGE = 1000  # sessions read at once
 
 
 class ScopedMemory:
@@ -324,6 +328,7 @@ class Exploration(ScopedMemory):
         *,
         filters: FilterLike | None = None,
         after: str | None = None,
+        newest_first: bool = False,
         limit: int = 100,
         scopes: Scopes | None = None,
     ) -> list[SessionSummary]:
@@ -338,11 +343,26 @@ class Exploration(ScopedMemory):
             As in `GraphMemory.search`: only episodes that it matches count.
         after
             Id of the last session of the previous page.
+        newest_first
+            Return the sessions with the latest last times, the latest first. It reads all of them.
+
+        Raises
+        ------
+        InvalidInput
+            If `after` is given with `newest_first`.
         """
         where, wanted = self._scopes(scopes), self._engine.stored_filter(filters)
         query = EpisodeQuery(filters=wanted, live_at=self._engine.clock())
-        after = None if after is None else to_text("after", after)
-        return self._engine.backend.find_sessions(where, query, after=after, limit=to_limit(limit))
+        after, limit = None if after is None else to_text("after", after), to_limit(limit)
+        find = partial(self._engine.backend.find_sessions, where, query)
+        if not newest_first:
+            return find(after=after, limit=limit)
+        if after is not None:
+            raise InvalidInput("after: can't be combined with newest_first")
+        listed = list(page := find(limit=_PAGE))
+        while len(page) == _PAGE:
+            listed += (page := find(after=page[-1].id, limit=_PAGE))
+        return nlargest(limit, listed, key=lambda one: (one.last_at, one.id))
 
     def communities(
         self,

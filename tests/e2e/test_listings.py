@@ -80,6 +80,16 @@ def test_a_session_has_its_live_episodes_their_times_and_speakers(memory: GraphM
     assert (of_ravi.id, of_ravi.episodes, of_ravi.last_at) == ("monday", 1, day(1))
 
 
+def test_the_latest_sessions_may_come_first(memory: GraphMemory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("graphmem.memory.base._PAGE", 2)
+    for name, at in (("a", 3), ("b", 9), ("c", 1), ("d", 5), ("a", 8)):
+        told(memory, "Hello", name, at)
+    assert [session.id for session in memory.sessions(newest_first=True)] == ["b", "a", "d", "c"]
+    assert [session.id for session in memory.sessions(newest_first=True, limit=2)] == ["b", "a"]
+    with pytest.raises(InvalidInput, match=r"after: can't be combined with newest_first"):
+        memory.sessions(newest_first=True, after="a")
+
+
 def test_sessions_of_several_scopes_are_those_that_a_session_is_read_from(memory: GraphMemory) -> None:
     other = memory.in_scope(scope_of("other"))
     told(memory, "One", "s", 1)

@@ -161,13 +161,14 @@ def sessions(
         str | None,
         typer.Option("--after", metavar="ID", help="Only sessions after this one, the last of a page."),
     ] = None,
+    newest_first: Annotated[bool, typer.Option("--newest-first", help="The latest first, not by id.")] = False,
     filters: Filters = None,
 ) -> None:
     """List the sessions in the order of their ids, with their numbers of episodes, dates and speakers."""
     from graphmem.adapters.cli.output import Column, day
 
     with session.open() as memory:
-        found = memory.sessions(filters=filters, after=after, limit=limit)
+        found = memory.sessions(filters=filters, after=after, newest_first=newest_first, limit=limit)
         if session.out.as_json:
             session.out.document({"sessions": [asdict(one) for one in found]})
         elif found:
@@ -179,7 +180,8 @@ def sessions(
             session.out.table([*columns, Column("speakers", 3)], rows)
         if not found:
             session.nothing(f"no {'more ' if after is not None else ''}sessions in scope {memory.scope}")
-        session.note_page(limit, [one.id for one in found])
+        if not newest_first:
+            session.note_page(limit, [one.id for one in found])
 
 
 def episodes(

@@ -122,12 +122,13 @@ class FullTools(CoreTools):
     async def memory_sessions(
         self, filters: Filters = None, limit: Limit = 20, offset: Offset = 0, budget_tokens: Budget = 2000
     ) -> Annotated[CallToolResult, Sessions]:
-        """Return the sessions by id, with numbers of episodes, dates and speakers.
+        """Return the sessions, the latest first, with numbers of episodes, dates and speakers.
 
         Not for their messages: use memory_episodes.
         """
         caller = self.caller()
-        found = await caller.memory.asessions(filters=filters, limit=offset + limit + 1, scopes=caller.access.scopes)
+        most, scopes = offset + limit + 1, caller.access.scopes
+        found = await caller.memory.asessions(filters=filters, newest_first=True, limit=most, scopes=scopes)
         items = [
             SessionItem(
                 id=clean(one.id),

@@ -673,6 +673,8 @@ def test_sessions_and_episodes_are_listed_page_by_page(shell: Shell) -> None:
     [second] = shell.run("sessions", "--after=s0", "--json").document["sessions"]
     assert (second["id"], second["episodes"], second["speakers"]) == ("s1", 1, ["Maya"])
     assert shell.run("sessions", "--after=s1").code == 4
+    latest = shell.run("sessions", "--newest-first", "--json").document["sessions"]
+    assert [one["id"] for one in latest] == ["s0", "s1"]
     assert shell.run("sessions", "--speaker", "Ravi").err.strip() == "no sessions in scope default"
 
     texts: list[str] = []
