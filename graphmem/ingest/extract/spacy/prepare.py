@@ -19,6 +19,7 @@ _NO_PROSE = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 _SYMBOLS = re.compile("[\U0001f000-\U0001faff\u2600-\u27bf\ufe0f\u200d*_~|<>{}=\\\\]+|[:;]-?[)(DPp](?!\\w)|(?<!\\w)<3")
+_MENTION = re.compile(r"(?<![\w.@])@(?=[A-Z])")  # "thanks @Maya Chen": the parser would find Chen alone
 _AMPERSAND = re.compile(rf"(?P<firm>{FIRM.pattern})|(?<!\s)\s+&\s+")
 _PLAIN = tuple(words.SPELLED.values())
 _SLANG = re.compile(
@@ -199,7 +200,7 @@ def prose(text: str, participants: Iterable[str] = (), others: Iterable[str] = (
     message
         Whether the text is informal: slang, greetings and addressed names are removed.
     """
-    text = own_words(_ADDRESSEE.sub("", text), participants) if message else text
+    text = own_words(_ADDRESSEE.sub("", _MENTION.sub("", text)), participants) if message else text
     text = _NO_PROSE.sub(" ", text).translate(_STRAIGHT)
     if not message:
         blocks = (" ".join(_SYMBOLS.sub(" ", block).split()) for block in _blocks(text))
