@@ -112,7 +112,7 @@ def _tokens(clause: Clause, apart: frozenset[int]) -> list[Token]:
                 (child.dep_ == "conj" and is_verb(token))  # also "…, but not a fan of it"
                 or (child.dep_ == "pcomp" and any(c.dep_ in ("nsubj", "nsubjpass") for c in child.children))
                 or (child.dep_ == "conj" and not is_verb(token) and (joins_verb(token) or child.lower_ in _NOMINATIVE))
-                or (child.dep_ == "npadvmod" and child.pos_ == "PROPN" and not child.ent_type_)
+                or (child.dep_ == "npadvmod" and child.pos_ == "PROPN" and not (child.ent_type_ or _is_each(child)))
             ):
                 continue
             else:
@@ -121,6 +121,11 @@ def _tokens(clause: Clause, apart: frozenset[int]) -> list[Token]:
     for top in tops:
         add(top)
     return [kept[i] for i in sorted(kept)][:_MAX_TOKENS]
+
+
+def _is_each(noun: Token) -> bool:
+    """Return whether a day is one of many: "every Monday"."""
+    return any(c.lower_ in ("every", "each") for c in noun.children)
 
 
 def _lists(comma: Token, noun: Token) -> bool:

@@ -625,6 +625,8 @@ def test_a_date_belongs_to_its_own_verb(say: Say) -> None:
         ("Waymark's been on Nordhost for months.", "been_on", "Waymark has been on Nordhost for months."),
         ("I moved to Oslo with Anna.", "moved_with", "Nora moved to Oslo with Anna."),
         ("I live in Bern, not Berlin.", "lives_in", "Nora lives in Bern."),
+        ("I live in Austin, Texas.", "lives_in", "Nora lives in Austin, Texas."),
+        ("I have yoga every Tuesday at 6pm.", "has", "Nora has yoga every Tuesday at 6 pm."),
     ],
 )
 def test_a_fact_can_be_read_by_itself(say: Say, text: str, relation: str, sentence: str) -> None:
