@@ -144,14 +144,20 @@ class FullTools(CoreTools):
 
     @tool("List episodes")
     async def memory_episodes(
-        self, filters: Filters = None, limit: Limit = 20, offset: Offset = 0, budget_tokens: Budget = 2000
+        self,
+        ids: Annotated[list[str], Field(min_length=1, max_length=100)] | None = None,
+        filters: Filters = None,
+        limit: Limit = 20,
+        offset: Offset = 0,
+        budget_tokens: Budget = 2000,
     ) -> Annotated[CallToolResult, Episodes]:
         """Return messages and passages in the order in which they were stored, such as those of filters.session_ids.
 
-        Not for a question: use memory_search.
+        Or those with the given ids, such as the sources of a fact. Not for a question: use memory_search.
         """
         caller = self.caller()
-        found = await caller.memory.aepisodes(filters=filters, limit=offset + limit + 1, scopes=caller.access.scopes)
+        most, scopes = offset + limit + 1, caller.access.scopes
+        found = await caller.memory.aepisodes(ids, filters=filters, limit=most, scopes=scopes)
         shown, after = paged([episode_item(one, {}) for one in found], offset, limit, budget_tokens)
         return listed(Episodes(episodes=shown, next_offset=after), shown)
 

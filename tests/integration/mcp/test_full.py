@@ -117,6 +117,9 @@ def test_sessions_and_their_episodes_are_listed_in_pages(memory: GraphMemory, er
         rest = data_of(await client.call_tool("memory_episodes", {**asked, "offset": begin["next_offset"]}))
         texts = [episode["text"] for page in (begin, rest) for episode in page["episodes"]]
         assert texts == [f"Message {n}" for n in range(3)]
+        ids = [begin["episodes"][1]["id"]]
+        [one] = data_of(await client.call_tool("memory_episodes", {"ids": ids}))["episodes"]
+        assert one["text"] == "Message 1"
 
     run(serve(memory), era, work)
 
