@@ -29,7 +29,7 @@ Scalar = str | int | float | bool | None
 
 _DATE = re.compile(r"\d{4}(-\d\d(-\d\d)?)?")
 _BASIC_DATE = re.compile(r"(\d{4})(\d\d)(\d\d)")
-_NUMBER = re.compile(r"\s*[+-]?(?:[\d._]+(?:e[+-]?\d+)?|nan|inf(?:inity)?)\s*", re.IGNORECASE)
+_NUMBER = re.compile(r"[+-]?(?:[\d._]+(?:e[+-]?\d+)?|nan|inf(?:inity)?)", re.IGNORECASE)
 
 START_OF_TIME = datetime.min.replace(tzinfo=UTC)
 """The earliest time, before every other."""
@@ -89,7 +89,7 @@ def _time(value: Any, parse: ValidatorFunctionWrapHandler) -> datetime:
         if _DATE.fullmatch(value):
             value = f"{value}-01-01"[:10] + "T00:00:00Z"
     try:
-        if isinstance(value, str) and _NUMBER.fullmatch(value):
+        if isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
             raise ValueError(_no_time(value))
         return parse(value)
     except ValidationError:
