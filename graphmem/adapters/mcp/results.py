@@ -163,7 +163,7 @@ class SessionItem(BaseModel):
 
 
 class Sessions(Page):
-    """Sessions by id."""
+    """Sessions, the latest first."""
 
     sessions: list[SessionItem]
 
