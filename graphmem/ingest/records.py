@@ -13,6 +13,7 @@ from graphmem.errors import InvalidInput
 from graphmem.inputs import TURN_NAMES, Document, Triple, Turn, with_last_day
 from graphmem.messages import TOOL_CALL_ID, TOOL_CALLS, TOOL_STATUS, digest, read_content, unfold
 from graphmem.models import ATTACHMENTS, EdgeType, Scalar
+from graphmem.models.base import first_day, no_time
 from graphmem.text.normalize import canonical, relation_name, require_name
 
 TURN_FIELDS = tuple(TURN_NAMES)
@@ -282,13 +283,6 @@ def _set_times(fields: dict[str, Any], zone: tzinfo | None) -> None:
             fields[name] = read_time(name, value, UTC if of_fact and len(value) == 10 else zone)
 
 
-def first_day(text: str) -> str:
-    """Return the first day of a year or a month, and 2026-01-31 for 20260131; another text unchanged."""
-    if basic := re.fullmatch(r"(\d{4})(\d\d)(\d\d)", text):
-        return "-".join(basic.groups())
-    return f"{text}-01-01"[:10] if re.fullmatch(r"\d{4}(-\d\d)?", text) else text
-
-
 def read_time(name: str, value: object, zone: tzinfo | None) -> datetime:
     """Parse ISO 8601 text with its offset; a bare date is midnight in `zone`, or in UTC if that is None.
 
@@ -311,6 +305,5 @@ def read_time(name: str, value: object, zone: tzinfo | None) -> datetime:
             moment.astimezone(UTC)  # raises if the result is before the year 1
             return moment
     except (ValueError, OverflowError):
-        example = "2026-01-31 or 2026-01-31T09:30:00Z"
-        raise InvalidInput(f"{name}: {value[:40]!r} is not a time; write ISO 8601, for example {example}") from None
+        raise InvalidInput(f"{name}: {no_time(value)}") from None
     raise InvalidInput(f"{name}: {text!r} has no time zone; write {text}Z for UTC, or pass --timezone Europe/Berlin")

@@ -85,21 +85,29 @@ def _time(value: Any, parse: ValidatorFunctionWrapHandler) -> datetime:
     if isinstance(value, date) and not isinstance(value, datetime):
         value = value.isoformat()
     if isinstance(value, str):
-        value = _BASIC_DATE.sub(r"\1-\2-\3", value) if _BASIC_DATE.fullmatch(value) else value
+        value = first_day(value)
         if _DATE.fullmatch(value):
-            value = f"{value}-01-01"[:10] + "T00:00:00Z"
+            value += "T00:00:00Z"
+        elif _NUMBER.fullmatch(value.strip()):
+            raise ValueError(no_time(value))
     try:
-        if isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
-            raise ValueError(_no_time(value))
         return parse(value)
     except ValidationError:
         if not isinstance(value, str):
             raise
-        raise ValueError(_no_time(value)) from None
+        raise ValueError(no_time(value)) from None
 
 
-def _no_time(value: str) -> str:
-    return f"{value[:40]!r} is not a time; write ISO 8601, for example 2026-01-31 or 2026-01-31T09:30:00Z"
+def first_day(text: str) -> str:
+    """Return the first day of a year or a month, and 2026-01-31 for 20260131; another text unchanged."""
+    if basic := _BASIC_DATE.fullmatch(text):
+        return "-".join(basic.groups())
+    return f"{text}-01-01"[:10] if _DATE.fullmatch(text) else text
+
+
+def no_time(text: str) -> str:
+    """Return the message for a text that is no time."""
+    return f"{text[:40]!r} is not a time; write ISO 8601, for example 2026-01-31 or 2026-01-31T09:30:00Z"
 
 
 UTCDateTime = Annotated[datetime, WrapValidator(_time), AfterValidator(_to_utc)]

@@ -98,7 +98,8 @@ def ask(question: str, *, yes: bool) -> None:
 def moment(option: str, text: str) -> datetime:
     """Parse a DATE: a year, month or day (its start, UTC), or a time with an offset."""
     from graphmem.errors import InvalidInput
-    from graphmem.ingest.records import first_day, read_time
+    from graphmem.ingest.records import read_time
+    from graphmem.models.base import first_day
 
     whole = first_day(text)
     try:
