@@ -22,10 +22,10 @@ from graphmem.communities.summaries import Summaries
 from graphmem.embed import Embedder
 from graphmem.errors import EmbeddingFailed
 from graphmem.index.copies import Copies, unpacked
-from graphmem.models import AsOf, Community, CommunityQuery, MembershipQuery, Scope, text_is_of, utc_now
+from graphmem.models import AsOf, Community, CommunityQuery, MembershipQuery, Scope, text_is_of
 from graphmem.process import one_blas_thread
 from graphmem.protocols import GraphBackend, Redactor
-from graphmem.recall.routing import HeuristicRouter, narrowed
+from graphmem.recall.routing import is_global, narrowed
 from graphmem.settings import Settings
 from graphmem.text.normalize import query_phrases, query_words, stem, terms
 from graphmem.upkeep.schedule import Stopping, UpkeepJob
@@ -276,7 +276,7 @@ class CommunitySearch:
 
         With `as_of`, those that have changed since are left out: their texts may tell what was learned later.
         """
-        if HeuristicRouter().route(question, now=utc_now()).kind != "global":
+        if not is_global(question):
             return []
         wanted, topic = CommunityQuery(level=0, as_of=as_of), narrowed(question)
         find = partial(self.find, scopes, wanted=wanted, limit=_OVERVIEW, only_unchanged=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
-from graphmem.models import AsOf, EdgeType
+from graphmem.models import AsOf, EdgeType, utc_now
 from graphmem.models.base import START_OF_TIME, TICK
 from graphmem.recall.options import RecallOptions
 from graphmem.recall.subgraph import PAST
@@ -190,6 +190,11 @@ class HeuristicRouter:
         if len(words) >= MANY_WORDS:
             return Route("semantic", 0.6, (f"at least {MANY_WORDS} words",))
         return Route("hybrid", 0.5, ())
+
+
+def is_global(question: str) -> bool:
+    """Return whether a question is about the whole memory: "What are the main topics?"."""
+    return HeuristicRouter().route(question, now=utc_now()).kind == "global"
 
 
 def narrowed(query: str) -> str | None:

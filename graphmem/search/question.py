@@ -12,8 +12,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from graphmem.inputs import first_person_of
-from graphmem.models import utc_now
-from graphmem.recall.routing import HeuristicRouter, TimeRange, covered, is_open
+from graphmem.recall.routing import TimeRange, covered, is_global, is_open
 from graphmem.search.names import Names, names_in
 from graphmem.text.date_patterns import PART
 from graphmem.text.dates import DateSpan, dates_and_periods, with_ranges
@@ -198,7 +197,7 @@ def asks_for_order(text: str) -> bool:
 
 def asks_for_overview(text: str) -> bool:
     """Return whether a question asks for a summary, or about the whole memory ("What did we talk about?")."""
-    return _SUMMARY.search(text) is not None or HeuristicRouter().route(text, now=utc_now()).kind == "global"
+    return _SUMMARY.search(text) is not None or is_global(text)
 
 
 def _form(text: str) -> Form:
