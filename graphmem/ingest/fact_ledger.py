@@ -406,7 +406,7 @@ class FactLedger:
         return may_overrule(teller, [source.teller for source in self._sources.get(edge.id, ())])
 
     def _load_sources(self, edges: Sequence[Edge]) -> None:
-        """Read the stored sources of those facts of which they weren't read before."""
+        """Read the stored sources of the facts whose sources haven't been read yet."""
         missing = {e.id: e for e in edges if e.id in self._known and e.id not in self._loaded and e.episode_ids}
         if missing and self._load is not None:
             self._loaded.update(missing)
