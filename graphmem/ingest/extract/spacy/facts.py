@@ -394,16 +394,14 @@ class Facts:
         denied = clause.negated and not said.presumed and not relation.startswith("does_not_")
         if denied or _is_misbelief(clause, source):
             return None
-        if not (said.explicit or said.presumed) and (
-            (
-                self._names.speaker is not None and not source.named and source.name.split()[-1].islower()
-            )  # "the data is published"
-            or _is_passing(clause, said, period)
-        ):
+        plain = not (said.explicit or said.presumed)
+        talk = plain and self._names.speaker is not None
+        if talk and not source.named and source.name.split()[-1].islower():
+            return None  # "the data is published"
+        if plain and _is_passing(clause, said, period):
             return None
         if subject.role == "addressee" and not (said.explicit or (target.named and not target.role)):
             return None  # "you're doing great": mostly courtesy
-        talk = self._names.speaker is not None and not (said.explicit or said.presumed)
         if talk and clause.verb.lemma_.lower() not in words.FACTUAL:
             return None
         if not (said.explicit or target.named or target.role or _is_telling(clause, said, period)):
