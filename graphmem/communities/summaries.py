@@ -218,5 +218,5 @@ def _is_about(summary: str, material: Material) -> bool:
 
 
 def _tamed(text: str, max_bytes: int) -> str:
-    """Return text without ids and markup, as model output is untrusted."""
+    """Return text without ids and with inert markup, as model output is untrusted."""
     return clean(_ID.sub("", as_data(text)), max_bytes)

@@ -24,6 +24,7 @@ from graphmem.llm.structured import (
     on_timeout,
     without_thoughts,
 )
+from graphmem.text.normalize import inert
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -228,5 +229,5 @@ def _reply(model: BaseChatModel, prompt: str) -> str:
 
 
 def as_data(text: str) -> str:
-    """Return a text on one line and without angle brackets, so that it can't open or close a block of a prompt."""
-    return re.sub(r"[<>]|\s+", " ", text)
+    """Return a text on one line and with inert angle brackets, so that it can't open or close a block of a prompt."""
+    return inert(re.sub(r"\s+", " ", text))

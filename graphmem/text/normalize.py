@@ -160,6 +160,17 @@ def visible(text: str) -> str:
     return INVISIBLE.sub("", text)
 
 
+_INERT = str.maketrans("<>", "‹›")
+
+
+def inert(text: str) -> str:
+    """Return a text whose angle brackets are typographic ones, so that it can't open or close a tag.
+
+    They aren't removed: "latency > 500 ms" without its sign would be another statement.
+    """
+    return text.translate(_INERT)
+
+
 # Words --------------------------------------------------------------------------------------------
 
 

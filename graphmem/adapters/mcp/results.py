@@ -15,6 +15,7 @@ from graphmem.search.context import estimate_tokens, passage
 from graphmem.search.results import Found
 from graphmem.text import counted
 from graphmem.text.normalize import INVISIBLE as _CONTROL
+from graphmem.text.normalize import inert
 from graphmem.trust import Trust, trust_of
 
 FENCE = "memory"
@@ -298,8 +299,8 @@ def plain(text: str) -> str:
 
 
 def fenced(text: str) -> str:
-    """Return lines from the memory inside of the fence; none of them can close it, since "<" is replaced."""
-    inside = plain(text).replace("<", "‹")
+    """Return lines from the memory inside of the fence, which none of them can close: angle brackets are replaced."""
+    inside = inert(plain(text))
     return f"{_OPENING}\n{inside}\n{_CLOSING}" if inside.strip() else "Nothing was found."
 
 

@@ -90,6 +90,11 @@ def test_text_of_a_fact_cannot_break_out_of_its_line() -> None:
     assert not {"<", ">"} & set(line)
 
 
+def test_a_sign_in_a_quote_keeps_its_meaning() -> None:
+    line = render_episode(episode("Alert when latency > 500 ms or disk < 10 GB; List<String>"))
+    assert line.endswith('"Alert when latency › 500 ms or disk ‹ 10 GB; List‹String›"')
+
+
 def test_the_block_never_exceeds_its_budget() -> None:
     facts = [fact(f"fact number {i} says something of some length") for i in range(50)]
     for budget in (0, 5, 20, 40, 100, 300):
