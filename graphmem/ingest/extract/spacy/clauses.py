@@ -116,7 +116,7 @@ def dated(token: Token) -> Token:
 
 
 def _is_part(verb: Token) -> bool:
-    if verb.dep_ == "ROOT":
+    if verb.head == verb:
         return False
     naming = verb.dep_ == "acl" and verb.lemma_ in ("call", "name")
     letting = verb.dep_ in ("xcomp", "ccomp") and verb.lower_ == "go" and verb.head.lemma_ == "let"
@@ -124,8 +124,8 @@ def _is_part(verb: Token) -> bool:
 
 
 def governor(token: Token) -> Token:
-    """Return the verb that governs a word."""
-    while token.dep_ != "ROOT" and token.pos_ not in ("VERB", "AUX"):
+    """Return the verb that governs a word, or the head of its sentence, which isn't "ROOT" where it is a space."""
+    while token.head != token and token.pos_ not in ("VERB", "AUX"):
         token = token.head
     return token
 
@@ -437,7 +437,7 @@ def _standing(verb: Token) -> float | None:
     """Return the upper limit of certainty set by the governing clauses; None if they make the verb non-factual."""
     limit = 1.0
     token = verb
-    while token.dep_ != "ROOT":
+    while token.head != token:
         head = token.head
         if token.dep_ == "advcl" and any(
             c.dep_ in ("mark", "advmod") and c.lower_ in words.UNREAL_MARKS for c in token.children
@@ -486,7 +486,7 @@ def _quotes_oneself(verb: Token) -> bool:
 def reports(verb: Token) -> Iterator[Token]:
     """Yield the governing verbs of saying and believing: "thinks" in "Tom thinks that I live in Rome"."""
     token = verb
-    while token.dep_ != "ROOT":
+    while token.head != token:
         if token.dep_ == "ccomp" and token.head.lemma_ in words.REPORTING:
             yield token.head
         token = token.head

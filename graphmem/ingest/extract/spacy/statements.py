@@ -151,7 +151,7 @@ def _up_to_report(verb: Token) -> Iterator[Token]:
     """Yield a verb and its governors up to one with a time of its own: a reporting verb, or that of a clause behind."""
     yield verb
     while (
-        verb.dep_ != "ROOT"
+        verb.head != verb
         and not (verb.dep_ == "conj" and verb.tag_ == "VBZ")
         and not (verb.dep_ == "ccomp" and (verb.head.lemma_ in words.REPORTING or verb.i < verb.head.i))
     ):

@@ -10,6 +10,7 @@ import pytest
 
 from graphmem.errors import InvalidInput, MissingExtra
 from graphmem.ingest.extract.spacy import SpacyExtractor, spacy_available
+from graphmem.ingest.extract.spacy.clauses import governor
 from graphmem.models import Episode, EpisodeSource, Scope
 from graphmem.protocols import ExtractedEdge, Extraction, ExtractionRequest
 
@@ -819,3 +820,13 @@ def test_absent_spacy_is_an_error_that_names_the_install(monkeypatch: pytest.Mon
 def test_absent_spacy_is_not_available(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     assert not spacy_available()
+
+
+def test_a_space_that_heads_a_sentence_has_no_governor() -> None:
+    from spacy.tokens import Doc
+    from spacy.vocab import Vocab
+
+    doc = Doc(
+        Vocab(), words=[" ", "but"], spaces=[False, False], heads=[0, 0], deps=["dep", "cc"], pos=["SPACE", "CCONJ"]
+    )
+    assert governor(doc[1]) == doc[0]
