@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import chain
@@ -57,6 +57,8 @@ ENOUGH = 4 * MAX_EDGES
 _ENOUGH_NAMES = 4 * MAX_ENTITIES  # the same for names in documents without facts
 CO_OCCURRENCE = 0.3
 MAX_CORRECTED = 2000
+_LONG = 1000
+"""Characters of a message from which on it is rather a piece of writing, or quotes one."""
 _NEW_JOB = re.compile(r"\b(?:got|landed|accepted|took|found|offer|hired)\b")
 _CORRECTED_WITHIN = timedelta(hours=1)
 _OTHER_LANGUAGE = Extraction(dropped=(("not English", 1),))
@@ -149,6 +151,8 @@ class SpacyExtractor(Extractor):
             edges += more
             endings += over
             mentioned = {**named, **mentioned}
+        if _is_written(episode):
+            edges, endings = _of_acquaintances(edges, endings, {*_people(request)})
         if is_assistant(episode):
             edges = [edge for edge in edges if not _is_small_talk(edge, episode.speaker or "", request.addressee or "")]
         talking = frozenset({request.episode.speaker, request.addressee})
@@ -269,6 +273,26 @@ def _with_aliases(found: Extraction, aliases: Iterable[tuple[str, str]]) -> Extr
         entity = entities.get(name) or ExtractedEntity(name, "person", confidence=EXPLICIT)
         entities[name] = replace(entity, aliases=(*entity.aliases, alias))
     return replace(found, entities=tuple(entities.values()))
+
+
+def _is_written(episode: Episode) -> bool:
+    """Return whether a message is rather a piece of writing: a mail, which has a subject, or a long text."""
+    return episode.speaker is not None and ("subject" in episode.metadata or len(episode.text) > _LONG)
+
+
+def _of_acquaintances(
+    edges: Sequence[ExtractedEdge], endings: Sequence[ExtractedEnding], people: Collection[str]
+) -> tuple[list[ExtractedEdge], list[ExtractedEnding]]:
+    """Return what a text says of the people who take part, and of those whom it tells to be related to them."""
+    known = {e.target for e in edges if e.source in people and e.target_type == "person"} | set(people)
+    return (
+        [
+            e
+            for e in edges
+            if e.relation == "alias_of" or e.source in known or (e.source_type == "person" and e.target in people)
+        ],
+        [e for e in endings if e.source in known or e.target in people],
+    )
 
 
 def _is_small_talk(edge: ExtractedEdge, assistant: str, user: str) -> bool:

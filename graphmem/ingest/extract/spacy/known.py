@@ -140,6 +140,8 @@ def _moved_in(clause: Clause, names: Names) -> Iterator[Statement]:
             yield from (Statement("lives_with", e, explicit=True) for e in names.ends(noun) if word == "with")
 
 
+
+
 def _parted(clause: Clause) -> bool:
     """Return whether a clause states "broke up" or "split up"."""
     verb = clause.verb

@@ -830,3 +830,16 @@ def test_a_space_that_heads_a_sentence_has_no_governor() -> None:
         Vocab(), words=[" ", "but"], spaces=[False, False], heads=[0, 0], deps=["dep", "cc"], pos=["SPACE", "CCONJ"]
     )
     assert governor(doc[1]) == doc[0]
+
+
+ARTICLE = "The review by Lena Frost says that it pays for itself. " * 20
+
+
+def test_a_mail_gives_facts_of_its_sender_and_of_whom_the_sender_knows(extractor: SpacyExtractor) -> None:
+    text = "My sister Anna works at Siemens. Peter Holm, CEO of Initech, visited Rome. I use vim."
+    mail = Episode(scope=Scope("t"), text=text, speaker="Nora", occurred_at=MONDAY, metadata={"subject": "News"})
+    found = good(extractor.extract([ExtractionRequest(mail, addressee="Walter")]))
+    assert triples(found) == {("Nora", "has_sister", "Anna"), ("Anna", "works_at", "Siemens"), ("Nora", "uses", "vim")}
+    assert {"Peter Holm", "Initech", "Rome"} <= {e.name for e in found.entities}
+
+
