@@ -232,8 +232,10 @@ class SpacyExtractor(Extractor):
         local = episode.local_time.replace(tzinfo=UTC)  # days in the time zone of the author
         dates = dates_of(doc, local, message=episode.speaker is not None)  # first, as it corrects tags
         others = sorted(_others(request))
-        names = Names(doc, self._ontology, episode.speaker, request.addressee, episode.title, others)
-        facts = Facts(names, dates, self._ontology, local)
+        written = _is_written(episode)
+        addressee = None if written else request.addressee  # "you" of a long text is anybody
+        names = Names(doc, self._ontology, episode.speaker, addressee, episode.title, others, written=written)
+        facts = Facts(names, dates, self._ontology, local, written=written)
         edges: list[ExtractedEdge] = []
         endings: list[ExtractedEnding] = []
         mentioned: dict[tuple[str, str], ExtractedEntity] = {}

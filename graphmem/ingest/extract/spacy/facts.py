@@ -279,13 +279,18 @@ class Facts:
         Known relations.
     reference
         Time of the episode.
+    written
+        Whether it is a mail or another long text, in which "we" is rather a firm or mankind than the speaker.
     """
 
-    def __init__(self, names: Names, dates: Dates, ontology: Ontology, reference: datetime) -> None:
+    def __init__(
+        self, names: Names, dates: Dates, ontology: Ontology, reference: datetime, *, written: bool = False
+    ) -> None:
         self._names = names
         self._dates = dates
         self._ontology = ontology
         self._reference = reference
+        self._written = written
 
     def of(self, clause: Clause) -> Iterator[ExtractedEdge | ExtractedEnding]:
         """Yield the facts of a clause, and the endings of facts that it presumes."""
@@ -314,6 +319,13 @@ class Facts:
                     yield from _succeeded(clause, edge)
                 elif edge is not None and edge.certainty == "stated":
                     yield _ending_of(edge)
+
+    def _is_of_group(self, clause: Clause, target: End) -> bool:
+        """Return whether "we" may not be the speaker: in a long text, or among several for what has no name."""
+        last = target.name.split()[-1].lower()
+        if {last, last.removesuffix("s")} & words.RELATIONAL:
+            return False  # "we have two cats"
+        return self._written or (bool(self._names.participants) and not clause.past and not target.named)
 
     def _denied(self, clause: Clause, edge: ExtractedEdge) -> Iterator[ExtractedEnding]:
         """Yield the retraction of what a clause denies beside a fact: "I live in Bern, not in Rome"."""
@@ -395,6 +407,8 @@ class Facts:
         if denied or _is_misbelief(clause, source):
             return None
         plain = not (said.explicit or said.presumed)
+        if plain and any(t.lower_ == "we" for t in clause.subjects) and self._is_of_group(clause, target):
+            return None  # "we are building a sales force"
         talk = plain and self._names.speaker is not None
         if talk and not source.named and source.name.split()[-1].islower():
             return None  # "the data is published"

@@ -117,6 +117,8 @@ class Names:
         Title of a document, its subject.
     others
         Further speakers of the session, whom their first names mean.
+    written
+        Whether it is a mail or another long text, in which "our" is rather of a firm or mankind than of the speaker.
     """
 
     def __init__(
@@ -127,9 +129,12 @@ class Names:
         addressee: str | None,
         title: str | None,
         others: Iterable[str] = (),
+        *,
+        written: bool = False,
     ) -> None:
         self.doc = doc
         self.ontology = ontology
+        self._written = written
         self.speaker = End(speaker, "person", named=True, role="speaker") if speaker else None
         self.addressee = End(addressee, "person", named=True, role="addressee") if addressee else None
         known = {canonical(name): End(name, "person", named=True, label="PERSON") for name in others}
@@ -414,6 +419,8 @@ class Names:
         prefixed = token.dep_ == "compound" and token.lemma_.lower() in words.PETS and token.head.pos_ == "PROPN"
         for child in (*token.children, *(token.head.children if prefixed else ())):
             if child.dep_ == "poss":
+                if self._written and child.lower_ == "our" and token.lemma_.lower() not in words.OWN_KIN:
+                    return None  # "our CFO" of a firm
                 return self.pronoun(child) if child.lower_ in words.POSSESSIVES else next(self.end(child), None)
         joined = (
             token.dep_ == "conj"

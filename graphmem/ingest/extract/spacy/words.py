@@ -68,6 +68,8 @@ ILLNESSES = _words("illnesses")
 PETS = _words("pets")
 PET_RELATIONS: tuple[str, ...] = tuple(f"has_{pet}" for pet in sorted(PETS))
 RELATIONAL = frozenset(KIN) | PETS
+OWN_KIN = RELATIONAL - _words("at_work") - _words("temporary") - _words("several") | {"baby", "child", "friend", "kid"}
+"""Relatives and pets that are rather of a person than of a firm."""
 PARTNERS = _words("partners")
 SPOUSES = _words("spouses")
 IN_LIFE = _words("in_life")

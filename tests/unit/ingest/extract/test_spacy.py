@@ -843,3 +843,21 @@ def test_a_mail_gives_facts_of_its_sender_and_of_whom_the_sender_knows(extractor
     assert {"Peter Holm", "Initech", "Rome"} <= {e.name for e in found.entities}
 
 
+def test_you_and_we_of_a_long_text_are_anybody(say: Say) -> None:
+    assert say.facts("You live in Chicago. We collect stamps.") == {
+        ("Walter", "lives_in", "Chicago"),
+        ("Nora", "collects", "stamps"),
+    }
+    assert say.facts(f"{ARTICLE} You live in Chicago. We collect stamps. Our database is Postgres. I play chess.") == {
+        ("Nora", "plays", "chess")
+    }
+
+
+def test_we_among_several_is_the_speaker_only_of_families_names_and_what_happened(extractor: SpacyExtractor) -> None:
+    before = [Episode(scope=Scope("t"), text="Hi.", speaker=name, occurred_at=MONDAY) for name in ("Ida", "Tom")]
+    text = "We collect stamps. We use Postgres. We have two cats. I play chess."
+    episode = Episode(scope=Scope("t"), text=text, speaker="Nora", occurred_at=MONDAY)
+    found = good(extractor.extract([ExtractionRequest(episode, tuple(before), addressee="Ida")]))
+    assert triples(found) == {("Nora", "uses", "Postgres"), ("Nora", "has", "cats"), ("Nora", "plays", "chess")}
+
+
