@@ -553,6 +553,8 @@ def _descend(clause: Clause) -> Iterator[Clause]:
         yield clause
         return
     infinitive = any(c.lower_ in ("to", "na") and c.dep_ == "aux" for c in complement.children)
+    if lemma == "get" and infinitive and verb.lower_ == "got" and clause.ongoing:
+        return  # "I've got to get this order in"
     if going and infinitive:
         if clause.past:
             return  # "I was going to move": dropped since

@@ -119,6 +119,12 @@ def _is_telling(clause: Clause, said: Statement, period: Period) -> bool:
         )
     if said.ended or said.presumed or said.relation == "is":
         return True
+    if len(clause.chain) > 1 and clause.chain[0].lemma_ == "get" and not clause.past:
+        return False  # "I get to see the cathedral": a chance
+    if clause.stance == "wants_to" and (lemma in words.HABITS or noun in words.PASSING):
+        return False  # "I'd like to watch a movie", "I want to buy tickets"
+    if said.relation == f"wants_to_{lemma}" and lemma in words.LIFE_PLANS - {"have"}:
+        return True
     if lemma == "take" and any(c.lower_ in words.DEFINITE for t in objects_of(clause.verb, "dobj") for c in t.children):
         return False  # "I take the first ones"
     done = [t for t in objects_of(clause.verb, "dobj") if lemma == "do" and t.lower_ not in words.MEASURES]
