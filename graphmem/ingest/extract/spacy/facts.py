@@ -27,6 +27,7 @@ from graphmem.ingest.extract.spacy.clauses import (
     Clause,
     denied_objects,
     governor,
+    helpers,
     names_given,
     objects_of,
     prepositions,
@@ -141,6 +142,13 @@ def _is_telling(clause: Clause, said: Statement, period: Period) -> bool:
         if own and clause.stance == "plans_to":
             return period.begin is not None
         several = noun.endswith("s") and noun not in words.ILLNESSES
+        task = (not clause.past or clause.ongoing) and any(
+            c.dep_ in ("relcl", "acl") and any(a.lower_ == "to" for a in helpers(c))
+            for t in objects_of(clause.verb, "dobj")
+            for c in t.children
+        )
+        if task or noun in words.PASSING:
+            return False  # "I have other fish to fry", "I have a query"
         return (own or _has_lasting(clause)) and not clause.stance and not several
     if lemma in words.HABITS:
         habit = clause.verb.tag_ in ("VBP", "VBZ") or _is_abstinence(clause)

@@ -145,6 +145,7 @@ REMAINING = _words("remaining")
 NO_GIVEN_NAMES = _words("no_given_names")
 LIVED_IN = _words("lived_in")
 ACRONYMS = _words("acronyms")
+PASSING = _words("passing")
 LEGAL_FORMS = _words("legal_forms")
 TECHNOLOGIES = _words("technologies")
 NO_TOWNS = _words("no_towns") | TECHNOLOGIES
