@@ -153,7 +153,7 @@ def _is_telling(clause: Clause, said: Statement, period: Period) -> bool:
     if lemma in words.HABITS:
         habit = clause.verb.tag_ in ("VBP", "VBZ") or _is_abstinence(clause)
         return habit or clause.ongoing or bool(clause.stance) or clause.ended or clause.began
-    return lemma in words.TELLING or (clause.stance == "plans_to" and period.begin is not None)
+    return lemma in words.TELLING or (clause.stance == "plans_to" and period.begin is not None and lemma != "need")
 
 
 def _is_passing(clause: Clause, said: Statement, period: Period) -> bool:
@@ -167,6 +167,8 @@ def _is_passing(clause: Clause, said: Statement, period: Period) -> bool:
         return True  # mostly a filler: "you know Ida"
     if you and lemma not in words.STATES | words.LIKING | {"be"}:
         return True  # "then you take her for a walk"
+    if clause.stance == "wants_to" and lemma in words.MOMENTARY - words.LIFE_PLANS | {"introduce", "recommend"}:
+        return True  # "I'd like to introduce our next speaker"
     if clause.offhand and not dated and lemma != "work":
         return True  # "I'll take the first one"
     person = target.label == "PERSON" and not target.role
