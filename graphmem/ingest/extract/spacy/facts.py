@@ -114,6 +114,8 @@ def _is_telling(clause: Clause, said: Statement, period: Period) -> bool:
     What people just do ("I'm removing my coat", "we have cereals") isn't a fact worth keeping.
     """
     lemma, noun = clause.verb.lemma_.lower(), said.target.name.split()[-1].lower()
+    if said.relation == "is_a" and said.target.name in ("fan", "part", "supporter"):
+        return False  # of what isn't said
     if said.relation == "is_a":
         return noun in words.OCCUPATIONS | words.ROLES_OF or (
             len(noun) > 5 and noun.endswith(words.OCCUPATION_ENDINGS) and noun not in words.NO_OCCUPATIONS
