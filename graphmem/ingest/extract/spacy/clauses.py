@@ -267,8 +267,9 @@ def negation(verb: Token) -> bool:
     for child in verb.children:
         if child.dep_ == "neg" and child.i > verb.i and child.nbor(-1).text == ",":
             continue  # "I prefer tea, not coffee"
-        if child.lower_ == "without" or (child.lower_ == "no" and any(child.i < t.i for t in subjects_of(verb))):
-            continue  # "without sugar I drink coffee", "no I love tea"
+        answer = child.lower_ == "no" or (child.lower_ == "not" and verb.doc[child.i + 1 : child.i + 2].text == ",")
+        if child.lower_ == "without" or (answer and any(child.i < t.i for t in subjects_of(verb))):
+            continue  # "without sugar I drink coffee", "no I love tea", "sadly not, I use vim"
         if child.dep_ == "neg" or (child.lower_ in words.NEGATORS and child.dep_ != "conj"):
             return True
         if child.dep_ in ("dobj", "attr", "nsubj", "nsubjpass") and any(
