@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from graphmem.ingest.extract.spacy import words
@@ -210,7 +210,8 @@ class Period:
                 last = last or moment
                 until = until or (moment if span.grain == "hour" else span.until)  # an end includes its day or month
             elif word not in ("before", "after", "by", "than", "of") and begin is None:
-                begin, between = moment, word == "between"
+                ending = late and span.grain != "day"  # "at the end of June": on its last day
+                begin, between = moment - timedelta(days=int(ending)), word == "between"
                 close = moment if word == "since" or span.grain == "hour" else span.until
                 if clause.past:
                     close = max(begin, min(close, reference))
