@@ -39,6 +39,7 @@ def well_known(clause: Clause, subject: End, names: Names, period: Period) -> It
                 yield presumed_end("is", unemployed, whom)
         yield from _partner(clause, subject, names, period)
     yield from _due_dates(clause, subject, names, period)
+    yield from _being_on(clause, names, period)
     if clause.stance:
         return
     if subject.kind == "person":
@@ -140,6 +141,18 @@ def _moved_in(clause: Clause, names: Names) -> Iterator[Statement]:
             yield from (Statement("lives_with", e, explicit=True) for e in names.ends(noun) if word == "with")
 
 
+def _being_on(clause: Clause, names: Names, period: Period) -> Iterator[Statement]:
+    """Yield is_on for "I'm on the Pro plan", and for "I'm on vacation until Friday" with its days."""
+    if clause.verb.lemma_ != "be" or (clause.past and not clause.ongoing):
+        return
+    for noun in (noun for word, noun in prepositions(clause.verb) if word == "on"):
+        if noun.lower_ in ("plan", "tier") and (limits := [c for c in noun.lefts if c.dep_ in ("amod", "compound")]):
+            if any(c.lower_ in words.EVALUATIVE for c in limits):
+                continue  # "the same plan"
+            kind = noun.doc[limits[0].i : noun.i + 1].text
+            yield Statement("is_on", End(kind, "concept", named=False), explicit=True)
+        elif noun.lower_ in words.LEAVES and (period.begin or period.until):
+            yield Statement("is_on", End(names.phrase(noun), "concept", named=False), explicit=True)
 
 
 def _parted(clause: Clause) -> bool:
