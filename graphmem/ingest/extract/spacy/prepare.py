@@ -20,6 +20,11 @@ _NO_PROSE = re.compile(
 )
 _SYMBOLS = re.compile("[\U0001f000-\U0001faff\u2600-\u27bf\ufe0f\u200d*_~|<>{}=\\\\]+|[:;]-?[)(DPp](?!\\w)|(?<!\\w)<3")
 _MENTION = re.compile(r"(?<![\w.@])@(?=[A-Z])")  # "thanks @Maya Chen": the parser would find Chen alone
+_DAYS = re.compile(  # "from 3 to 10 May"
+    r"\b(?P<from>[Ff]rom|[Bb]etween) (?P<day>\d{1,2}(?:st|nd|rd|th)?) (?=(?:to|and|until|till) \d{1,2}(?:st|nd|rd|th)? "
+    rf"(?P<month>{'|'.join(MONTHS)})\b)",
+    re.IGNORECASE,
+)
 _AMPERSAND = re.compile(rf"(?P<firm>{FIRM.pattern})|(?<!\s)\s+&\s+")
 _PLAIN = tuple(words.SPELLED.values())
 _SLANG = re.compile(
@@ -207,6 +212,7 @@ def prose(text: str, participants: Iterable[str] = (), others: Iterable[str] = (
         return " ".join(_ended(block) for block in blocks if block.strip(",;:"))
     text = _SYMBOLS.sub(" ", "\n".join(_lines(text)))
     text = _SLANG.sub(lambda match: _PLAIN[(match.lastindex or 1) - 1], with_apostrophes(text))
+    text = _DAYS.sub(lambda match: f"{match['from']} {match['day']} {match['month']} ", text)
     text = _AMPERSAND.sub(lambda match: match["firm"] or " and ", text)
     text = _fluent(_ADDRESS.sub("", text))
     text = _RELATIVE_IN_LOWER_CASE.sub(lambda match: f"{match[1]}{match[2].capitalize()}", text)

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from spacy.tokens import Doc, Span, Token
 
 
+_RANGE = re.compile(r" (?:to|until|till|-|–) ")
+
+
 @dataclass(frozen=True, slots=True)
 class Statement:
     """Relation from the subject of a clause to a target, converted to an edge by `Facts`.
@@ -102,11 +105,18 @@ def dates_of(doc: Doc, reference: datetime, *, message: bool) -> Dates:
     if not past:
         return Dates(at)
     ahead = {(d.start, d.end): d for d in find_dates(doc.text, reference, future=True)}
-    for span in past:
+    for n, span in enumerate(past):
         tokens = _tokens(doc, span)
         if not tokens or any(t.lower_ in ("every", "each") for t in doc[max(0, tokens.start - 2) : tokens.start]):
             continue  # "every Sunday", "each second Friday": not a single day
         chosen = ahead.get((span.start, span.end), span) if _is_ahead(tokens[0]) else span
+        last = ahead.get((past[n + 1].start, past[n + 1].end)) if n + 1 < len(past) else None
+        if (
+            last is not None
+            and span.begin < last.begin < chosen.begin
+            and _RANGE.fullmatch(doc.text, span.end, last.start)
+        ):
+            chosen = span  # "from 3 May to 10 May", told on 8 May
         at.update({t.i: chosen for t in tokens})
     return Dates(at)
 
