@@ -57,6 +57,7 @@ def well_known(clause: Clause, subject: End, names: Names, period: Period) -> It
         yield from (replace(said, source=whom) for said in _superior(clause, subject, names))
     yield from endings(clause, subject, names, period)
     yield from _moved_in(clause, names)
+    yield from _moved_team(clause, names)
     yield from _choice(clause, subject, names)
     yield from _taken_up(clause, names)
     yield from _medicines(clause, subject, names)
@@ -139,6 +140,18 @@ def _moved_in(clause: Clause, names: Names) -> Iterator[Statement]:
     if joined and (clause.past or verb.tag_ == "VBG") and not clause.stance:
         for word, noun in prepositions(verb):
             yield from (Statement("lives_with", e, explicit=True) for e in names.ends(noun) if word == "with")
+
+
+def _moved_team(clause: Clause, names: Names) -> Iterator[Statement]:
+    """Yield joined for "moved to the platform team"."""
+    verb = clause.verb
+    if verb.lemma_ in words.MOVING | words.SWITCHING | {"transfer"} and clause.past and not objects_of(verb, "dobj"):
+        ends = (end for word, noun in prepositions(verb) if word == "to" for end in names.end(noun))
+        yield from (Statement("joined", end, explicit=True) for end in ends if _is_team(end))
+
+
+def _is_team(end: End) -> bool:
+    return end.name.rpartition(" ")[2].lower() in words.LED
 
 
 def _being_on(clause: Clause, names: Names, period: Period) -> Iterator[Statement]:
@@ -287,7 +300,7 @@ def _choice(clause: Clause, subject: End, names: Names) -> Iterator[Statement]:
                 yield Statement(
                     "uses", tool, ended=word == "from", explicit=True
                 )  # an unknown name, as a person can't be switched to
-            elif word in ("from", "to") and end.kind not in ("person", "location"):
+            elif word in ("from", "to") and end.kind not in ("person", "location") and not _is_team(end):
                 yield Statement("uses", end, ended=word == "from", explicit=True)
     if lemma == "replace" and clause.past and not clause.passive and any(w in ("with", "by") for w, _ in after):
         yield from (Statement("uses", e, ended=True, explicit=True) for e in objects)
