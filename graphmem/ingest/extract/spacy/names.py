@@ -280,6 +280,8 @@ class Names:
             return known if known.role != "addressee" or addressed else replace(known, role="", label="PERSON")
         if span.label_ not in words.ENTITY_TYPES or not re.search(r"[A-Z0-9]", text):
             return None
+        if text.startswith("Project ") or self.doc[max(0, span.start - 1)].text == "Project":
+            return self._checked(f"Project {text.removeprefix('Project ')}", "project", named=True, label="PRODUCT")
         if canonical(text) in words.TECHNOLOGIES:
             return self._checked(text, "technology", named=True, label="PRODUCT")
         last = self.doc[span.end - 1 : span.end + 1]

@@ -861,3 +861,5 @@ def test_we_among_several_is_the_speaker_only_of_families_names_and_what_happene
     assert triples(found) == {("Nora", "uses", "Postgres"), ("Nora", "has", "cats"), ("Nora", "plays", "chess")}
 
 
+def test_a_project_is_no_person(say: Say) -> None:
+    assert {e.name: e.entity_type for e in say("Project Heron is late.").entities} == {"Project Heron": "project"}
