@@ -22,6 +22,13 @@ if TYPE_CHECKING:
 _MAX_WORDS = 6
 _MAX_TITLE = 300
 _QUOTED = re.compile(r'"([A-Z][^"\n]{2,60}?)[,.!]?"')
+_DATE = re.compile(
+    rf"(?:\d{{1,4}}(?:st|nd|rd|th)? )?(?:{'|'.join(sorted(words.MONTHS))})(?: \d{{1,4}}(?:st|nd|rd|th)?)?"
+)
+_NO_PROSE = re.compile(r"[\[\]{}<>@=|\\*]|(?:^|\s)/|/[^/]*/|^\d+[a-z]{0,2}$|^[A-Z]+(?: [A-Z]+){3}")
+"""A part of a path, of code or of a table, a number, or a cry."""
+_SMALL = frozenset("a an and as at but by for from in is it nor of off on or the to up with 's".split())
+"""Words that are in lower case in a title."""
 _LETTERS = re.compile(r"[^\W\d_]")
 
 
@@ -30,7 +37,10 @@ _AFTER_NAME = re.compile(
     r"(?<!\s)\s+"
     r"(?:(?:last|next|this) \w+|and|[Yy]esterday|[Tt]oday|[Tt]omorrow|[Tt]onight|[Yy]ay|[Ww]ow|[Ll]ol|[Oo]mg)$"
 )
-_NO_NAMES = frozenset("ill im ive id dont cant wont didnt doesnt isnt y'know afaik imho iirc rofl".split())
+_NO_NAMES = frozenset(
+    "ill im ive id dont cant wont didnt doesnt isnt y'know y'all yall afaik imho iirc rofl nah noo ooh blah alrighty "
+    "mr mrs ms miss dr".split()
+)
 """Keys of what is written like a name, but is none: "Ill call you"."""
 
 GUESSED_PERSON = 0.7
@@ -145,7 +155,7 @@ class Names:
         self._entity_at: dict[int, Span] = {t.i: part for e in doc.ents for part in _names_in(e) for t in part}
         for quoted in _QUOTED.finditer(doc.text):
             span = doc.char_span(quoted.start(1), quoted.end(1), label="WORK_OF_ART", alignment_mode="contract")
-            if span is not None:
+            if span is not None and all(t.text[:1].isupper() or t.lower_ in _SMALL or t.is_punct for t in span):
                 self._entity_at.update({t.i: span for t in span})
         self._learn_relatives()
         self._full: dict[str, End] = {}
@@ -241,7 +251,7 @@ class Names:
             shown, key = require_name(name, self.ontology.short_names)
         except InvalidEntityName:
             return None
-        if key in words.MONTHS or key in _NO_NAMES:
+        if key in _NO_NAMES or _DATE.fullmatch(key) or _NO_PROSE.search(name):
             return None
         meaningful = any(w not in words.VAGUE and w not in words.EVALUATIVE for w in key.split())
         if not meaningful or not _LETTERS.search(shown) or len(shown.split()) > 10:
@@ -293,6 +303,8 @@ class Names:
             and (span[0].pos_ in ("INTJ", "VERB", "ADV") or (span[0].is_sent_start and span[0].pos_ != "PROPN"))
         ):
             return None
+        if any(t.lower_ == "or" for t in span):
+            return None  # "Gentoo or Debian"
         if span.label_ == "PERSON" and (any(c.isdigit() for c in text) or canonical(text) in words.KIN):
             return None
         quoted = span.label_ in ("WORK_OF_ART", "EVENT", "LAW")

@@ -861,5 +861,22 @@ def test_we_among_several_is_the_speaker_only_of_families_names_and_what_happene
     assert triples(found) == {("Nora", "uses", "Postgres"), ("Nora", "has", "cats"), ("Nora", "plays", "chess")}
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Nah, not so much.",
+        "There's the much-liked Blue Jays Vs Astros game at Rogers Centre on March 13th at 6:30 pm.",
+        "I put it into /etc/X11/xorg.conf yesterday.",
+        "A line by line comparision for 200k files would be total overkill.",
+        'Tom said "Excuse me, hello Miss" there.',
+        "My favorite teacher was Mrs…",
+        "Seems that Ubuntu is a different animal than Gentoo or Debian kernel.",
+    ],
+)
+def test_what_is_written_like_a_name_is_no_entity(say: Say, text: str) -> None:
+    allowed = {"Tom", "Nora", "Walter", "Ubuntu", "Rogers Centre", "Blue Jays Vs Astros"}
+    assert {e.name for e in say(text).entities} <= allowed
+
+
 def test_a_project_is_no_person(say: Say) -> None:
     assert {e.name: e.entity_type for e in say("Project Heron is late.").entities} == {"Project Heron": "project"}
