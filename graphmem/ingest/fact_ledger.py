@@ -9,18 +9,18 @@ from datetime import datetime
 from functools import partial
 
 from graphmem.inference.premises import find_compatible
-from graphmem.ingest.supersession import (
+from graphmem.ingest.supersession.decisions import decide, settle
+from graphmem.ingest.supersession.rules import (
     Compatible,
     FactSource,
     Teller,
-    decide,
     end_apart_from,
     is_moved,
     is_over,
     may_overrule,
     reopened,
-    settle,
     superseded,
+    tellers_of,
     told_at,
     with_sources,
     without_telling,
@@ -403,7 +403,7 @@ class FactLedger:
         if teller in (None, "subject"):
             return True
         self._load_sources([edge])
-        return may_overrule(teller, [source.teller for source in self._sources.get(edge.id, ())])
+        return may_overrule(teller, tellers_of(edge, self._sources))
 
     def _load_sources(self, edges: Sequence[Edge]) -> None:
         """Read the stored sources of the facts whose sources haven't been read yet."""

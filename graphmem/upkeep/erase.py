@@ -22,7 +22,7 @@ from graphmem.index.copies import detail_of
 from graphmem.inference.premises import expiries_before_replacement, write_facts
 from graphmem.ingest.fact_ledger import entity_names
 from graphmem.ingest.failures import without_reason
-from graphmem.ingest.supersession import with_sources
+from graphmem.ingest.supersession.rules import with_sources
 from graphmem.models import (
     FORGETTING,
     Alias,

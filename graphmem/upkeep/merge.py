@@ -22,14 +22,14 @@ from graphmem.inference.premises import (
     write_facts,
 )
 from graphmem.ingest.fact_ledger import Load, entity_names, episode_sources
-from graphmem.ingest.supersession import (
+from graphmem.ingest.supersession.decisions import less_sure
+from graphmem.ingest.supersession.rules import (
     Compatible,
     Sources,
     begun_with,
     ends_from,
     hold_together,
     is_over,
-    less_sure,
     supported,
     told_at,
     with_sources,
@@ -273,9 +273,10 @@ def merge_entities(
     Facts are re-pointed to the kept entity; inferred ones go, and can be inferred again, except those that somebody
     ended or retracted: they move, too. A fact that the kept entity already has is folded into that fact, which gets the
     higher confidence and all episodes. If one is surer than the other, it stays current
-    (`graphmem.ingest.supersession.less_sure`): the other one ends when it begins, or confirms it. A fact between the
-    two entities is dropped. In a single-valued relation, a fact ends where the next one of the other entity begins that
-    may end it by `graphmem.ingest.supersession.ends_from`. Names and mentions move. The ledger gets a row for each.
+    (`graphmem.ingest.supersession.decisions.less_sure`): the other one ends when it begins, or confirms it. A fact
+    between the two entities is dropped. In a single-valued relation, a fact ends where the next one of the other entity
+    begins that may end it by `graphmem.ingest.supersession.rules.ends_from`. Names and mentions move. The ledger gets a
+    row for each.
 
     Parameters
     ----------

@@ -9,7 +9,8 @@ from datetime import datetime
 from graphmem.inference.premises import find_compatible
 from graphmem.ingest.corrections import find_ended, find_versions, with_folded
 from graphmem.ingest.fact_ledger import entity_names
-from graphmem.ingest.supersession import Compatible, ends_from, is_over, settle, supported, told_at, with_sources
+from graphmem.ingest.supersession.decisions import settle
+from graphmem.ingest.supersession.rules import Compatible, ends_from, is_over, supported, told_at, with_sources
 from graphmem.models import (
     Edge,
     EdgeEnd,

@@ -13,7 +13,7 @@ from datetime import datetime
 from graphmem.errors import InvalidInput, NotFound
 from graphmem.inference.premises import expiries_before_replacement, find_compatible, reason_by_hand, write_facts
 from graphmem.ingest.fact_ledger import episode_sources
-from graphmem.ingest.supersession import Compatible, FactSource, begun_with, with_begin_of, with_sources
+from graphmem.ingest.supersession.rules import Compatible, FactSource, begun_with, with_begin_of, with_sources
 from graphmem.models import (
     Certainty,
     Changes,

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from graphmem.ingest.fact_ledger import End, FactLedger
-from graphmem.ingest.supersession import FactSource
+from graphmem.ingest.supersession.rules import FactSource
 from graphmem.models import Edge, EdgeType, Removal, Scope
 from graphmem.ontology import DEFAULT_ONTOLOGY
 

@@ -10,7 +10,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphmem.ingest.supersession import DAY, may_end
+from graphmem.ingest.supersession.rules import DAY
+from graphmem.models import may_end
 from tests.unit.ingest.told import Facts, Telling, date, moment
 
 START = moment("03-01")

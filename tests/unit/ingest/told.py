@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from graphmem.ingest.fact_ledger import End, FactLedger
-from graphmem.ingest.supersession import DAY, FactSource, Teller
+from graphmem.ingest.supersession.rules import DAY, FactSource, Teller
 from graphmem.models import Edge, EdgeEnd, EdgeType, Scope, new_id
 from graphmem.ontology import DEFAULT_ONTOLOGY
 

@@ -1,0 +1,154 @@
+"""Decisions: which rows a new telling of a fact adds or changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from graphmem.ingest.supersession.rules import (
+    Compatible,
+    FactSource,
+    Sources,
+    begun_with,
+    day_after,
+    is_moved,
+    is_over,
+    may_overrule,
+    supported,
+    tellers_of,
+    told_at,
+)
+from graphmem.ingest.supersession.slot import Decision, Slot
+from graphmem.models import Edge, ended, is_retracted, may_end
+
+
+def decide(
+    known: Iterable[Edge],
+    new: Edge,
+    sources: Sources,
+    *,
+    single_valued: bool,
+    now: datetime,
+    compatible: Compatible | None = None,
+) -> Decision:
+    """Decide what a new telling changes.
+
+    Parameters
+    ----------
+    known
+        Versions of the same fact, and of a single-valued relation all versions of its source.
+    new
+        The telling as a row: its `valid_to` is a stated end.
+    sources
+        Episodes of the rows, as far as they matter: without them a row counts as told once.
+    single_valued
+        Whether facts with other targets end each other.
+    now
+        Transaction time.
+    compatible
+        Facts that don't end each other, because one implies the other.
+    """
+    known = list(known)
+    same = [edge for edge in known if edge.key == new.key and not is_retracted(edge)]
+    if new.kind == "event":
+        return _decide_event([edge for edge in same if edge.kind == "event"], new)
+    if not known:
+        return Decision((new,), new.id)
+    states = [edge for edge in same if edge.kind == "state"]
+    if is_over(new):
+        return _decide_past(states, new, sources, now)
+    for edge in states:
+        if (confirmed := _confirmed_past(edge, new)) is not None:
+            return Decision((confirmed,), edge.id)
+    return Slot(known, new, sources, single_valued=single_valued, now=now, compatible=compatible).derive()
+
+
+def _decide_event(events: Sequence[Edge], new: Edge) -> Decision:
+    """Store an event as an interval of at least a day, or confirm the one of `events` that overlaps it (rule 6).
+
+    "Paris, on 8 January", told twice, is one event; told of 8 February, it is another one.
+    """
+    day = day_after(new.valid_from)
+    until = day if new.valid_to is None else max(day, new.valid_to)
+    for edge in events:
+        if edge.valid_to is not None and edge.valid_from < until and new.valid_from < edge.valid_to:
+            return Decision((supported(edge, new),), edge.id)
+    return Decision((new.changed(valid_to=until),), new.id)
+
+
+def _decide_past(states: Sequence[Edge], new: Edge, sources: Sources, now: datetime) -> Decision:
+    """Store a fact that was over when it was told, or change the one of `states` that it is about (rule 7)."""
+    for edge in states:
+        if (changed := _told_as_past(edge, new, sources, now)) is not None:
+            return Decision((changed,), edge.id)
+    return Decision((new,), new.id)
+
+
+def _told_as_past(edge: Edge, new: Edge, sources: Sources, now: datetime) -> Edge | None:
+    """Return a version as changed by a telling `new` that its fact is over; None if the telling isn't about it.
+
+    An open version ends, a planned end moves, and a version that overlaps the past one is confirmed. "I worked at
+    Aalto until May" ends the job at Aalto that was open, but not one that began in June.
+    """
+    end = new.valid_to or told_at(new)
+    if edge.valid_from >= end:
+        return None
+    teller = next(iter(tellers_of(new, sources)), None)
+    may_change_end = may_end(new.certainty, edge.certainty) and may_overrule(teller, tellers_of(edge, sources))
+    confirmed = supported(edge, new)
+    if edge.valid_to is None:
+        return ended(confirmed, end, now, "over") if may_change_end else None
+    held_again = not new.valid_from_assumed and new.valid_from >= edge.valid_to
+    if may_change_end and is_moved(edge, confirmed.ends) and not held_again:
+        return begun_with(ended(confirmed, end, now, "over"), new)
+    return confirmed if new.valid_from < edge.valid_to else None
+
+
+def _confirmed_past(edge: Edge, new: Edge) -> Edge | None:
+    """Return a past version as confirmed by a telling of a time before its end; None if the telling isn't about it.
+
+    "I worked at Aalto until May" is confirmed by "I work at Aalto", told in March, which arrives later. As that was
+    told sooner, it also replaces an assumed beginning.
+    """
+    if edge.valid_to is None or not is_over(edge) or new.valid_from >= edge.valid_to:
+        return None
+    if edge.valid_from <= new.valid_from:
+        return supported(edge, new)
+    if edge.valid_from_assumed and told_at(new) < told_at(edge):
+        begun = {"valid_from": new.valid_from, "valid_from_assumed": new.valid_from_assumed}
+        return supported(edge, new).changed(**begun)
+    return None
+
+
+def settle(
+    known: Iterable[Edge],
+    sources: Sources,
+    *,
+    single_valued: bool = True,
+    now: datetime,
+    compatible: Compatible | None = None,
+) -> tuple[Edge, ...]:
+    """Derive versions again, without a new telling; return the rows that change. Parameters as in `decide`."""
+    slot = Slot(list(known), None, sources, single_valued=single_valued, now=now, compatible=compatible)
+    return slot.derive().edges
+
+
+def less_sure(one: Edge, other: Edge, sources: Sources, *, now: datetime) -> Edge | None:
+    """Return the less sure of two active rows of a fact, which the other one ends; None if they are equally sure.
+
+    Each row counts as told once, at its first telling, and by an external source only if nobody else told it. A
+    retracted row was told when the other one was known: it confirms that one.
+    """
+    if one.certainty == other.certainty:
+        return None
+    told = {edge.id: _told_once(edge, sources.get(edge.id, ())) for edge in (one, other)}
+    changed = settle((one, other), told, now=now)
+    return next(edge for edge in changed if not edge.is_active)
+
+
+def _told_once(edge: Edge, sources: Sequence[FactSource]) -> Sequence[FactSource]:
+    if not sources:
+        return ()
+    first = min(sources, key=lambda source: source.told_at)
+    is_external = all(source.teller == "external" for source in sources)
+    return (FactSource(first.episode_id, edge.told_at or first.told_at, "external" if is_external else None),)
