@@ -205,8 +205,9 @@ class EarlierExtraction:
 
     def _reopen(self, ledger: FactLedger, by: Collection[str]) -> None:
         """Take the ends back that these episodes or facts brought to facts that aren't retracted."""
-        for edge_id in self._ended.keys() - self._retracted.keys():
-            ledger.reopen(edge_id, by)
+        for edge_id in self._ended:
+            if edge_id not in self._retracted:
+                ledger.reopen(edge_id, by)
 
     def removals(self, mentions: Collection[tuple[str, str]]) -> tuple[Removal, ...]:
         """Return the removals of mentions that are missing from `mentions`, given as (entity id, episode id)."""

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 import pytest
 
-from graphmem.ingest.corrections import retract_fact
+from graphmem.ingest.corrections import find_ended, retract_fact
+from graphmem.ingest.fact_ledger import FactLedger
 from graphmem.ingest.queue import ExtractionQueue
 from graphmem.models import AsOf, EdgeQuery, EntityQuery, Episode, EpisodeQuery, Scope, utc_now
 from graphmem.ontology import DEFAULT_ONTOLOGY
-from graphmem.protocols import ExtractedEdge, ExtractedEntity, Extraction, ExtractionRequest, GraphBackend
+from graphmem.protocols import (
+    ExtractedEdge,
+    ExtractedEnding,
+    ExtractedEntity,
+    Extraction,
+    ExtractionRequest,
+    GraphBackend,
+)
 from graphmem.registry import open_backend
 from graphmem.settings import Settings
 
@@ -91,6 +99,25 @@ def test_the_same_result_again_changes_nothing(backend: GraphBackend) -> None:
     for _ in range(2):
         extract(backend, told)
         assert rows() == first
+
+
+def test_ended_facts_are_reopened_in_the_order_in_which_they_are_read(
+    backend: GraphBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    say(backend, "a", FIRST)
+    ending = say(backend, "b", SECOND)
+    friends = ("Jonas", "Lemme", "Priya", "Zed", "Ida", "Tom", "Hanna", "Omar")
+    told = {"a": stated(*(("Maya", "knows", friend) for friend in friends))}
+    extract(backend, told | {"b": Extraction(endings=tuple(ExtractedEnding("Maya", "knows", f) for f in friends))})
+    ended, reopened = list(find_ended(backend, SCOPE, [ending])), list[str]()
+    assert len(ended) == len(friends)
+
+    def reopen(_: FactLedger, edge_id: str, by: Collection[str]) -> None:
+        reopened.append(edge_id)
+
+    monkeypatch.setattr(FactLedger, "reopen", reopen)
+    extract(backend, told)
+    assert list(dict.fromkeys(reopened)) == ended
 
 
 def test_a_fact_that_was_retracted_by_hand_stays_so(backend: GraphBackend) -> None:
