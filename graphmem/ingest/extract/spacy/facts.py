@@ -56,6 +56,7 @@ _BESIDE = re.compile(  # what is added to a home or a job, and doesn't replace i
     re.IGNORECASE,
 )
 _GOING = frozenset("go return turn come switch proceed".split())
+_OF_NOW = words.MOMENTARY - words.LIFE_PLANS | {"introduce", "recommend"}
 _PLANNED = frozenset({"plans_to_work_as", "plans_to_go"})  # as "going to go hunting"
 _EXCLUSIVE = frozenset({"lives_in", "works_at", "works_as"})
 
@@ -160,36 +161,47 @@ def _is_telling(clause: Clause, said: Statement, period: Period) -> bool:
 
 def _is_passing(clause: Clause, said: Statement, period: Period) -> bool:
     """Return whether a clause is about the course of a talk or a moment: "we'll go to Ida", "I get an error"."""
-    lemma, target, verb = clause.verb.lemma_.lower(), said.target, clause.verb
     if said.relation.startswith("is_") or said.relation == "is":
         return False
-    dated = period.begin is not None
-    you = any(t.lower_ == "you" for t in clause.subjects) and verb.tag_ == "VBP" and not clause.stance
-    if you and lemma == "know":
-        return True  # mostly a filler: "you know Ida"
-    if you and lemma not in words.STATES | words.LIKING | {"be"}:
-        return True  # "then you take her for a walk"
-    if clause.stance == "wants_to" and lemma in words.MOMENTARY - words.LIFE_PLANS | {"introduce", "recommend"}:
-        return True  # "I'd like to introduce our next speaker"
-    if clause.offhand and not dated and lemma != "work":
-        return True  # "I'll take the first one"
-    person = target.label == "PERSON" and not target.role
-    if (
-        person
-        and clause.stance in ("", "plans_to")
-        and not clause.past
-        and not dated
-        and "_to" in said.relation
-        and lemma in words.MOVING | _GOING
-    ):
-        return True
-    if (person and lemma == "do") or (said.relation.startswith("was_") and target.role):
-        return True
-    if target.named and lemma in ("have", "get") and (not clause.past or clause.ongoing):
-        ours = any(t.lower_ in ("we", "you") for t in clause.subjects)
-        given = any(names_given(t) for t in objects_of(verb, "dobj"))
-        if not given and target.label in ("PERSON", "NORP", *(["ORG", *words.PLACES] if ours else [])):
-            return True  # "I have Ida first", "we've got the police"
+    lemma, dated = clause.verb.lemma_.lower(), period.begin is not None
+    person = said.target.label == "PERSON" and not said.target.role
+    return (
+        _is_instruction(clause, lemma)
+        or (clause.stance == "wants_to" and lemma in _OF_NOW)  # "I'd like to introduce our next speaker"
+        or (clause.offhand and not dated and lemma != "work")  # "I'll take the first one"
+        or (person and not dated and _is_turn(clause, said, lemma))
+        or (person and lemma == "do")
+        or (bool(said.target.role) and said.relation.startswith("was_"))
+        or _is_at_hand(clause, said.target, lemma)
+        or _is_of_a_moment(clause, said, lemma, dated=dated)
+    )
+
+
+def _is_instruction(clause: Clause, lemma: str) -> bool:
+    """Return whether a clause says what to do, "then you take her for a walk", or is a filler, "you know Ida"."""
+    you = any(t.lower_ == "you" for t in clause.subjects) and clause.verb.tag_ == "VBP" and not clause.stance
+    return you and (lemma == "know" or lemma not in words.STATES | words.LIKING | {"be"})
+
+
+def _is_turn(clause: Clause, said: Statement, lemma: str) -> bool:
+    """Return whether a talk turns to the person that a clause names: "we'll go to Ida"."""
+    is_now = clause.stance in ("", "plans_to") and not clause.past
+    return is_now and "_to" in said.relation and lemma in words.MOVING | _GOING
+
+
+def _is_at_hand(clause: Clause, target: End, lemma: str) -> bool:
+    """Return whether somebody has a person or a group at hand: "I have Ida first", "we've got the police"."""
+    if not target.named or lemma not in ("have", "get") or (clause.past and not clause.ongoing):
+        return False
+    if any(names_given(t) for t in objects_of(clause.verb, "dobj")):
+        return False
+    ours = any(t.lower_ in ("we", "you") for t in clause.subjects)
+    return target.label in ("PERSON", "NORP") or (ours and target.label in {"ORG", *words.PLACES})
+
+
+def _is_of_a_moment(clause: Clause, said: Statement, lemma: str, *, dated: bool) -> bool:
+    """Return whether a clause in the present is about a moment, and not a habit or a plan: "I get an error"."""
+    verb, target = clause.verb, said.target
     if clause.past or clause.ended or clause.negated:
         return False
     if clause.stance == "plans_to":
@@ -197,8 +209,8 @@ def _is_passing(clause: Clause, said: Statement, period: Period) -> bool:
     if clause.stance or clause.began or clause.ongoing or clause.passive or verb.tag_ not in ("VBP", "VBZ"):
         return False
     often = any(t.lower_ in words.HABITUAL for t in verb.subtree)
-    lasts = (lemma == "get" and _is_illness(target)) or (lemma == "remember" and person)
-    return lemma in words.MOMENTARY and not (often or lasts or dated)
+    remembered = lemma == "remember" and target.label == "PERSON" and not target.role
+    return lemma in words.MOMENTARY and not (often or dated or remembered or (lemma == "get" and _is_illness(target)))
 
 
 def _is_illness(end: End) -> bool:
