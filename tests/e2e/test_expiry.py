@@ -18,6 +18,7 @@ from graphmem.protocols import GraphBackend
 from graphmem.testing.rows import scope_of
 from graphmem.upkeep.erase import Erased
 from graphmem.upkeep.forget import _erase_batch  # pyright: ignore[reportPrivateUsage]
+from tests.e2e.clock import HandSetClock
 from tests.e2e.test_search import TokenWordVectors
 from tests.e2e.test_upkeep import left_of
 from tests.e2e.toy import FAILS, ToyExtractor
@@ -30,23 +31,13 @@ NOW = datetime.now(UTC)
 HOUR = timedelta(hours=1)
 
 
-class Hands:
-    """A clock that is set by hand."""
-
-    def __init__(self) -> None:
-        self.now = NOW
-
-    def __call__(self) -> datetime:
-        return self.now
+@pytest.fixture
+def clock() -> HandSetClock:
+    return HandSetClock(NOW)
 
 
 @pytest.fixture
-def clock() -> Hands:
-    return Hands()
-
-
-@pytest.fixture
-def memory(store_url: str, open_memory: OpenMemory, clock: Hands) -> GraphMemory:
+def memory(store_url: str, open_memory: OpenMemory, clock: HandSetClock) -> GraphMemory:
     return open_memory(store_url, embeddings=TokenWordVectors(), clock=clock, max_attempts=1)
 
 
@@ -68,7 +59,7 @@ def targets(memory: GraphMemory, **options: Any) -> list[str]:
     return sorted(fact.target for fact in memory.recall("What does Maya visit?", **options))
 
 
-def test_nothing_of_an_episode_is_returned_once_it_has_expired(memory: GraphMemory, clock: Hands) -> None:
+def test_nothing_of_an_episode_is_returned_once_it_has_expired(memory: GraphMemory, clock: HandSetClock) -> None:
     told(memory, "Maya | visits | Nice", occurred_at=NOW - HOUR, session_id="s")
     short = told(memory, "Maya | visits | Porto", occurred_at=NOW - HOUR, session_id="s", expires_in=HOUR)
     everywhere: dict[str, Callable[[], object]] = {
@@ -127,7 +118,9 @@ READS: dict[str, Callable[[GraphMemory, str, str], object]] = {
 
 
 @pytest.mark.parametrize("read", READS)
-def test_no_read_names_who_is_known_only_from_what_has_expired(memory: GraphMemory, clock: Hands, read: str) -> None:
+def test_no_read_names_who_is_known_only_from_what_has_expired(
+    memory: GraphMemory, clock: HandSetClock, read: str
+) -> None:
     for n in range(4):
         told(memory, f"Maya | visits | Place {n}", occurred_at=NOW - HOUR, session_id="s")
     zora = told(
@@ -146,7 +139,7 @@ def test_no_read_names_who_is_known_only_from_what_has_expired(memory: GraphMemo
     assert "Zora" not in str(READS[read](memory, zora, trace))
 
 
-def test_a_trace_of_who_is_known_only_from_what_has_expired_is_gone(memory: GraphMemory, clock: Hands) -> None:
+def test_a_trace_of_who_is_known_only_from_what_has_expired_is_gone(memory: GraphMemory, clock: HandSetClock) -> None:
     told(memory, "Zora | works_at | Acme", expires_in=HOUR)
     told(memory, "Maya | visits | Nice")
     asked = [memory.recall(f"What does {name} do?", trace=True).trace_id or "" for name in ("Maya", "Zora")]
@@ -159,7 +152,7 @@ def test_a_trace_of_who_is_known_only_from_what_has_expired_is_gone(memory: Grap
 
 
 def test_an_episode_that_expires_while_it_waits_is_not_extracted(
-    store_url: str, open_memory: OpenMemory, clock: Hands
+    store_url: str, open_memory: OpenMemory, clock: HandSetClock
 ) -> None:
     extractor = ToyExtractor()
     memory = open_memory(store_url, extractor=extractor, clock=clock)
@@ -172,7 +165,7 @@ def test_an_episode_that_expires_while_it_waits_is_not_extracted(
     assert targets(memory) == ["Nice", "Turin"]
 
 
-def test_a_fact_that_another_episode_states_outlives_the_expired_one(memory: GraphMemory, clock: Hands) -> None:
+def test_a_fact_that_another_episode_states_outlives_the_expired_one(memory: GraphMemory, clock: HandSetClock) -> None:
     told(memory, "Maya | visits | Porto", expires_in=60)
     told(memory, "Maya | visits | Porto")
     clock.now = NOW + HOUR
@@ -180,7 +173,7 @@ def test_a_fact_that_another_episode_states_outlives_the_expired_one(memory: Gra
     assert len(texts(memory)) == 1
 
 
-def test_expired_facts_take_no_place_of_others(memory: GraphMemory, clock: Hands) -> None:
+def test_expired_facts_take_no_place_of_others(memory: GraphMemory, clock: HandSetClock) -> None:
     for n in range(6):
         told(memory, f"Maya | visits | Hut {n}", expires_in=HOUR)
     for n in range(3):
@@ -197,7 +190,7 @@ def test_expired_facts_take_no_place_of_others(memory: GraphMemory, clock: Hands
     assert ([fact.target for fact in found.began], found.truncated) == (["Place 0", "Place 1"], True)
 
 
-def test_nothing_expired_is_shown_to_a_model_or_inferred_from(memory: GraphMemory, clock: Hands) -> None:
+def test_nothing_expired_is_shown_to_a_model_or_inferred_from(memory: GraphMemory, clock: HandSetClock) -> None:
     told(memory, "Maya | works_at | Acme", session_id="s", speaker="Zoe", expires_in=HOUR)
     memory.add_facts([("Acme", "part_of", "Globex"), ("Maya", "likes", "tea")])
     later = told(memory, "Maya | visits | Rome", session_id="s", speaker="Maya")
@@ -217,7 +210,7 @@ def test_nothing_expired_is_shown_to_a_model_or_inferred_from(memory: GraphMemor
 
 @pytest.mark.parametrize(("expired", "live", "reads"), [(25, 0, 1), (24, 1, 1), (5, 1, 0), (5, 25, 0)])
 def test_a_fact_of_many_sources_is_hidden_once_all_of_them_have_expired(
-    memory: GraphMemory, clock: Hands, monkeypatch: pytest.MonkeyPatch, expired: int, live: int, reads: int
+    memory: GraphMemory, clock: HandSetClock, monkeypatch: pytest.MonkeyPatch, expired: int, live: int, reads: int
 ) -> None:
     text = "Maya | visits | Porto"
     memory.ingest(
@@ -237,7 +230,7 @@ def test_a_fact_of_many_sources_is_hidden_once_all_of_them_have_expired(
     assert targets(memory) == ["Porto"] * bool(live)
 
 
-def test_an_episode_that_has_ended_is_found_in_the_past_alone(memory: GraphMemory, clock: Hands) -> None:
+def test_an_episode_that_has_ended_is_found_in_the_past_alone(memory: GraphMemory, clock: HandSetClock) -> None:
     old = told(memory, "Maya | visits | Nice", occurred_at=NOW - 3 * HOUR)
     told(memory, "Maya | visits | Porto", occurred_at=NOW - HOUR)
     store_of(memory).write(memory.scope, Changes(episode_ends=(EpisodeEnd(old, NOW - HOUR),)))
@@ -249,7 +242,7 @@ def test_an_episode_that_has_ended_is_found_in_the_past_alone(memory: GraphMemor
 
 
 def test_an_extended_lifetime_counts_and_a_clock_that_goes_back_fails_nothing(
-    memory: GraphMemory, clock: Hands
+    memory: GraphMemory, clock: HandSetClock
 ) -> None:
     kept = told(memory, "Maya | visits | Porto", expires_in="1h")
     store_of(memory).write(memory.scope, Changes(episode_expiries=(EpisodeExpiry(kept, NOW + 3 * HOUR),)))
@@ -300,7 +293,7 @@ def rows_of(memory: GraphMemory) -> dict[str, int]:
 
 @pytest.mark.parametrize("dry_run", [False, True])
 def test_what_has_expired_is_erased_like_what_is_forgotten(
-    memory: GraphMemory, open_memory: OpenMemory, clock: Hands, dry_run: bool
+    memory: GraphMemory, open_memory: OpenMemory, clock: HandSetClock, dry_run: bool
 ) -> None:
     other = open_memory("memory://other", embeddings=TokenWordVectors(), clock=clock)
     for each in (memory, other):
@@ -322,7 +315,9 @@ def test_what_has_expired_is_erased_like_what_is_forgotten(
     assert texts(memory) == ["Ann | visits | Oslo", "Maya | visits | Nice"]
 
 
-def test_more_than_a_batch_expires_at_once_and_what_was_extended_stays(memory: GraphMemory, clock: Hands) -> None:
+def test_more_than_a_batch_expires_at_once_and_what_was_extended_stays(
+    memory: GraphMemory, clock: HandSetClock
+) -> None:
     turns = [{"text": f"Maya | visits | Place {n}", "expires_in": HOUR} for n in range(30)]
     memory.ingest(turns)
     ids = store_of(memory).find_episode_ids([memory.scope], EpisodeQuery())
@@ -337,7 +332,7 @@ def test_more_than_a_batch_expires_at_once_and_what_was_extended_stays(memory: G
 
 
 def test_what_was_erased_stays_erased_when_the_clock_goes_back(
-    memory: GraphMemory, clock: Hands, tmp_path: Path
+    memory: GraphMemory, clock: HandSetClock, tmp_path: Path
 ) -> None:
     told(memory, "Maya | visits | Porto", expires_in=HOUR)
     clock.now = NOW + 2 * HOUR
@@ -351,7 +346,7 @@ def test_what_was_erased_stays_erased_when_the_clock_goes_back(
 @pytest.mark.full(store_url="neo4j")
 @pytest.mark.whole_store
 def test_the_background_erases_what_has_expired_in_every_scope_and_cleans_the_files_once(
-    store_url: str, open_memory: OpenMemory, clock: Hands, monkeypatch: pytest.MonkeyPatch
+    store_url: str, open_memory: OpenMemory, clock: HandSetClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     memory, cleaned = open_memory(store_url, clock=clock), list[None]()
     kind = type(store_of(memory))
@@ -396,7 +391,7 @@ def test_files_that_a_killed_process_left_are_cleaned_by_the_next_one(
 
 
 def test_files_are_cleaned_after_the_batches_before_a_failure(
-    sqlite_file: Path, open_memory: OpenMemory, clock: Hands, monkeypatch: pytest.MonkeyPatch
+    sqlite_file: Path, open_memory: OpenMemory, clock: HandSetClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     memory = open_memory(f"sqlite:///{sqlite_file}", clock=clock)
     for place in ("Zanzibar", "Oslo"):
@@ -416,7 +411,7 @@ def test_files_are_cleaned_after_the_batches_before_a_failure(
     assert left_of(sqlite_file, "zanzibar", "oslo") == ["oslo"]
 
 
-def test_no_picture_community_or_summary_shows_what_has_expired(memory: GraphMemory, clock: Hands) -> None:
+def test_no_picture_community_or_summary_shows_what_has_expired(memory: GraphMemory, clock: HandSetClock) -> None:
     for n in range(4):
         told(memory, f"Maya | visits | Place {n}")
     told(memory, "Maya | hides | Place 1 # afraid of sharks", expires_in=HOUR)
@@ -438,7 +433,7 @@ def test_no_picture_community_or_summary_shows_what_has_expired(memory: GraphMem
 
 
 def test_a_context_about_everything_quotes_no_summary_while_something_expired_is_there(
-    memory: GraphMemory, clock: Hands
+    memory: GraphMemory, clock: HandSetClock
 ) -> None:
     for n in range(6):
         told(memory, f"Maya | visits | Place {n}")

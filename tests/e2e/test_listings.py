@@ -11,6 +11,7 @@ import pytest
 
 from graphmem import GraphMemory, InvalidInput, NotFound
 from graphmem.testing.rows import scope_of
+from tests.e2e.clock import HandSetClock
 
 OpenMemory = Callable[..., GraphMemory]
 
@@ -25,22 +26,13 @@ class HasId(Protocol):
 R = TypeVar("R", bound=HasId)
 
 
-class Clock:
-    """A clock that is set by hand."""
-
-    now = datetime.now(UTC)
-
-    def __call__(self) -> datetime:
-        return self.now
+@pytest.fixture
+def clock() -> HandSetClock:
+    return HandSetClock(datetime.now(UTC))
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def memory(store_url: str, open_memory: OpenMemory, clock: Clock) -> GraphMemory:
+def memory(store_url: str, open_memory: OpenMemory, clock: HandSetClock) -> GraphMemory:
     return open_memory(store_url, embeddings="none", clock=clock)
 
 
@@ -65,7 +57,7 @@ def pages(read: Callable[..., Sequence[R]], between: Callable[[R], object] = id,
 
 
 @pytest.mark.server
-def test_a_session_has_its_live_episodes_their_times_and_speakers(memory: GraphMemory, clock: Clock) -> None:
+def test_a_session_has_its_live_episodes_their_times_and_speakers(memory: GraphMemory, clock: HandSetClock) -> None:
     told(memory, "Hello", "monday", 3, speaker="Maya")
     told(memory, "Good morning", "monday", 1, speaker="Ravi")
     told(memory, "Bye", "monday", 2, speaker="Maya")
@@ -115,7 +107,7 @@ def test_pages_of_sessions_miss_none_beside_a_writer(memory: GraphMemory) -> Non
 
 
 @pytest.mark.server
-def test_episodes_are_listed_in_the_order_in_which_they_were_stored(memory: GraphMemory, clock: Clock) -> None:
+def test_episodes_are_listed_in_the_order_in_which_they_were_stored(memory: GraphMemory, clock: HandSetClock) -> None:
     ids = [told(memory, f"Turn {n}", "st"[n % 2], 10 - n, speaker="Maya") for n in range(7)]
     told(memory, "Over", "s", 1, expires_in="1h")
     clock.now += timedelta(hours=1)
