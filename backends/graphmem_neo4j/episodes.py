@@ -8,7 +8,7 @@ from typing import Any
 
 from graphmem.errors import Conflict, InvalidInput
 from graphmem.models import Episode, EpisodeQuery, Mention, Scope, SessionSummary, combined_sessions, ended_by
-from graphmem.protocols import EpisodeStore, require_no_cursor
+from graphmem.protocols import EpisodeStore, distinct_episodes, require_no_cursor
 from graphmem_neo4j.connection import Neo4jRole, Transaction
 from graphmem_neo4j.rows import (
     Times,
@@ -212,9 +212,10 @@ class Neo4jEpisodes(Neo4jRole, EpisodeStore):
 
 
 def _add(transaction: Transaction, scope: Scope, episodes: Sequence[Episode]) -> list[tuple[str, bool]]:
-    given, first = _distinct(episodes)
+    found, new = distinct_episodes(episodes, {})
+    given = list(new.values())
     times = Times()
-    found = transaction.run_locked(
+    rows: list[tuple[int, str | None, str | None]] = transaction.run_locked(
         "add_episodes",
         [scope],
         scope=scope.key,
@@ -224,30 +225,8 @@ def _add(transaction: Transaction, scope: Scope, episodes: Sequence[Episode]) ->
         times=times.texts,
     )
     held: dict[str, str] = {}
-    rows: list[tuple[int, str | None, str | None]] = found
     for position, holder, taken in rows:
         if holder is None:
             raise Conflict(f"episode {taken} is already stored")
         held[given[position].id] = holder
-    return [(held.get(i, i), is_first and i not in held) for i, is_first in first]
-
-
-def _distinct(episodes: Sequence[Episode]) -> tuple[list[Episode], list[tuple[str, bool]]]:
-    """Return the episodes to store, and for each given episode (id, whether it is one of those).
-
-    An episode that shares its external id with an earlier one has the id of that one.
-    """
-    by_external: dict[str, str] = {}
-    by_id: dict[str, Episode] = {}
-    first: list[tuple[str, bool]] = []
-    for episode in episodes:
-        if episode.external_id is not None:
-            if (holder := by_external.get(episode.external_id)) is not None:
-                first.append((holder, False))
-                continue
-            by_external[episode.external_id] = episode.id
-        if episode.id in by_id:
-            raise Conflict(f"episode {episode.id} stands twice in the call")
-        by_id[episode.id] = episode
-        first.append((episode.id, True))
-    return list(by_id.values()), first
+    return [(held.get(i, i), is_new and i not in held) for i, is_new in found]

@@ -18,7 +18,7 @@ from graphmem.models import (
     ended_by,
     with_attachments,
 )
-from graphmem.protocols import EpisodeStore, require_no_cursor
+from graphmem.protocols import EpisodeStore, distinct_episodes, require_no_cursor
 from graphmem_sqlite.connection import SQLiteRole
 from graphmem_sqlite.rows import (
     EPISODE_COLUMNS,
@@ -238,7 +238,7 @@ class SQLiteEpisodes(SQLiteRole, EpisodeStore):
             scope_key = add_scope(connection, scope)
             wanted = as_json(dict.fromkeys(e.external_id for e in episodes if e.external_id is not None))
             known: dict[str, str] = dict(connection.execute(KNOWN_EXTERNAL, {"ids": wanted, "scope": scope_key}))
-            results, fresh = _deduplicated(episodes, known)
+            results, fresh = distinct_episodes(episodes, known)
             for (taken,) in connection.execute(KNOWN_EPISODES, (as_json(fresh),)):
                 raise Conflict(f"episode {taken} is already stored")
             connection.executemany(INSERT_EPISODE, [_episode_row(e, scope_key) for e in fresh.values()])
@@ -344,28 +344,6 @@ class SQLiteEpisodes(SQLiteRole, EpisodeStore):
                 )
                 for row in connection.execute(statement, values)
             ]
-
-
-def _deduplicated(
-    episodes: Sequence[Episode], known: dict[str, str]
-) -> tuple[list[tuple[str, bool]], dict[str, Episode]]:
-    """Return (id, created) for each episode, and the episodes to store by id.
-
-    `known` maps external id → id of the episode that holds it; those of the call are added.
-    """
-    results: list[tuple[str, bool]] = []
-    fresh: dict[str, Episode] = {}
-    for episode in episodes:
-        if episode.external_id is not None:
-            if (holder := known.get(episode.external_id)) is not None:
-                results.append((holder, False))
-                continue
-            known[episode.external_id] = episode.id
-        if episode.id in fresh:
-            raise Conflict(f"episode {episode.id} stands twice in the call")
-        fresh[episode.id] = episode
-        results.append((episode.id, True))
-    return results, fresh
 
 
 def _episode_row(episode: Episode, scope_key: int) -> tuple[Any, ...]:

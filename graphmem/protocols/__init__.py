@@ -62,6 +62,7 @@ from graphmem.protocols.stores import (
     RecallStore,
     Traversal,
     UpkeepStore,
+    distinct_episodes,
     require_no_cursor,
     require_scope,
 )
@@ -99,6 +100,7 @@ __all__ = [
     "VectorRows",
     "VectorState",
     "concurrency_of",
+    "distinct_episodes",
     "enter_background",
     "expired_entities",
     "find_premises",

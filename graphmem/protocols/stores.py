@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import chain
 from typing import Protocol
 
-from graphmem.errors import InvalidInput
+from graphmem.errors import Conflict, InvalidInput
 from graphmem.models import (
     Alias,
     AsOf,
@@ -52,6 +52,40 @@ def require_no_cursor(after: str, *, newest_first: bool) -> None:
     """Raise `InvalidInput` for a cursor in a newest-first read, which has a single page."""
     if after and newest_first:
         raise InvalidInput(f"after={after!r}: a read with newest_first has one page")
+
+
+def distinct_episodes(
+    episodes: Iterable[Episode], known: Mapping[str, str]
+) -> tuple[list[tuple[str, bool]], dict[str, Episode]]:
+    """Return (id, whether it is new) for each episode of a call, and the new ones by id.
+
+    An episode with an external id that is known, or that an earlier episode of the call has, has the id of that one.
+
+    Parameters
+    ----------
+    episodes
+        The episodes of a call.
+    known
+        External id → id of the stored episode that has it.
+
+    Raises
+    ------
+    Conflict
+        If two new episodes have the same id.
+    """
+    holders, new = dict(known), dict[str, Episode]()
+    found: list[tuple[str, bool]] = []
+    for episode in episodes:
+        if episode.external_id is not None:
+            if (holder := holders.get(episode.external_id)) is not None:
+                found.append((holder, False))
+                continue
+            holders[episode.external_id] = episode.id
+        if episode.id in new:
+            raise Conflict(f"episode {episode.id} stands twice in the call")
+        new[episode.id] = episode
+        found.append((episode.id, True))
+    return found, new
 
 
 class EntityStore(Protocol):
