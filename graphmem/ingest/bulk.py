@@ -19,9 +19,9 @@ from typing import Generic, TypeVar
 from graphmem.errors import BackendUnavailable, InvalidInput, StoreFull
 from graphmem.ingest.content_filter import skip_reason
 from graphmem.ingest.entity_matching import NoteLinks, SimilarEntities
+from graphmem.ingest.interpretation import ExtractedFact, InterpretedEpisode, statement_of
 from graphmem.ingest.queue import ExtractionQueue, Processed
 from graphmem.ingest.redaction import Redaction
-from graphmem.ingest.resolution import ExtractedFact, InterpretedEpisode, statement_of
 from graphmem.ingest.write import Writer, Written
 from graphmem.inputs import Item, ItemLike, Triple, TripleLike, to_item
 from graphmem.models import MAX_FACT_BYTES, Episode, Model, Scope, utc_now

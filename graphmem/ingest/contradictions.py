@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING
 
-from graphmem.ingest.resolution import ExtractedFact, InterpretedEpisode
+from graphmem.ingest.interpretation import ExtractedFact, InterpretedEpisode
 from graphmem.llm.chat import ListQuestion
 from graphmem.llm.structured import array_of, object_of
 from graphmem.models import STATED_KINDS, Certainty, Edge, EdgeQuery, Episode, Scope

@@ -30,7 +30,8 @@ from graphmem.index.copies import MEMORY, GrowingArray, unpacked
 from graphmem.index.entity_vectors import EntityVectors, Vectors, entity_entry, waiting_entry
 from graphmem.index.follower import UnindexedScan
 from graphmem.inference.premises import write_facts
-from graphmem.ingest.resolution import EntityMatcher, EntityMention
+from graphmem.ingest.interpretation import EntityMention
+from graphmem.ingest.resolution import EntityMatcher
 from graphmem.models import (
     Changes,
     Edge,

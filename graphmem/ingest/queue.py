@@ -34,10 +34,10 @@ from graphmem.ingest.failures import (
     requeued,
     without_delay,
 )
+from graphmem.ingest.interpretation import InterpretedEpisode, read_extraction
 from graphmem.ingest.namesakes import tell_apart
 from graphmem.ingest.pool import ExtractionPool, ScopeRotation
 from graphmem.ingest.requests import build_requests
-from graphmem.ingest.resolution import InterpretedEpisode, read_extraction
 from graphmem.ingest.write import Writer, Written
 from graphmem.llm.providers import kind_of
 from graphmem.models import (

@@ -14,7 +14,8 @@ from graphmem.inference.premises import write_facts
 from graphmem.ingest.corrections import EarlierExtraction
 from graphmem.ingest.entity_matching import NoteLinks, Outdated, Prepared, SimilarEntities
 from graphmem.ingest.fact_ledger import End, FactLedger, TellerAbout, entity_names, open_ledger, teller_of
-from graphmem.ingest.resolution import Ending, EntityMention, InterpretedEpisode, Resolver, clamped
+from graphmem.ingest.interpretation import Ending, EntityMention, InterpretedEpisode, clamped
+from graphmem.ingest.resolution import Resolver
 from graphmem.ingest.supersession.rules import Teller, day_after, day_before
 from graphmem.models import (
     Changes,

@@ -21,7 +21,7 @@ from typing import Literal
 
 from graphmem.embed import Embedder, choose_embeddings
 from graphmem.ingest.entity_matching import SimilarEntities
-from graphmem.ingest.resolution import read_extraction
+from graphmem.ingest.interpretation import read_extraction
 from graphmem.ingest.write import Writer
 from graphmem.models import Episode, Scope
 from graphmem.ontology import DEFAULT_ONTOLOGY

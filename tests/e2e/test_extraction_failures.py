@@ -14,7 +14,7 @@ from conftest import OpenMemory
 from toy import FAILS, ToyExtractor, read
 
 from graphmem import BackendUnavailable, GraphMemory, MissingExtra
-from graphmem.ingest.resolution import InterpretedEpisode
+from graphmem.ingest.interpretation import InterpretedEpisode
 from graphmem.models import Episode
 from graphmem.models.base import END_OF_TIME, START_OF_TIME
 from graphmem.protocols import ExtractedEdge, ExtractedEnding, ExtractedEntity, Extraction, ExtractionRequest

@@ -25,7 +25,7 @@ from graphmem.adapters.cli.ingest import LEFT_OUT
 from graphmem.errors import BackendUnavailable
 from graphmem.ingest.extract.spacy.extractor import MAX_EDGES, MAX_ENTITIES
 from graphmem.ingest.files import FileLoad
-from graphmem.ingest.resolution import read_extraction
+from graphmem.ingest.interpretation import read_extraction
 from graphmem.models import Episode, Scope
 from graphmem.ontology import DEFAULT_ONTOLOGY
 from graphmem.protocols import ExtractedEdge, Extraction

@@ -11,7 +11,7 @@ import pytest
 
 from graphmem.errors import ExtractionFailed
 from graphmem.ingest.contradictions import ContradictionCheck
-from graphmem.ingest.resolution import InterpretedEpisode, read_extraction
+from graphmem.ingest.interpretation import InterpretedEpisode, read_extraction
 from graphmem.ingest.write import Writer
 from graphmem.models import EdgeQuery, Episode, Scope
 from graphmem.ontology import DEFAULT_ONTOLOGY

@@ -17,7 +17,7 @@ from graphmem.embed import Embedder
 from graphmem.errors import EmbeddingFailed
 from graphmem.ingest import entity_matching
 from graphmem.ingest.entity_matching import AskSame, NoteLinks, Prepared, SimilarEntities
-from graphmem.ingest.resolution import EntityMention, ExtractedFact, InterpretedEpisode
+from graphmem.ingest.interpretation import EntityMention, ExtractedFact, InterpretedEpisode
 from graphmem.ingest.write import Writer
 from graphmem.models import Changes, EdgeQuery, EdgeType, EntityQuery, IndexEntry, Merge, MergeQuery, Removal, Scope
 from graphmem.ontology import DEFAULT_ONTOLOGY

@@ -9,7 +9,7 @@ from typing import Literal
 
 import pytest
 
-from graphmem.ingest.resolution import InterpretedEpisode, read_extraction
+from graphmem.ingest.interpretation import InterpretedEpisode, read_extraction
 from graphmem.ingest.write import Writer
 from graphmem.models import Changes, EdgeQuery, EdgeType, EntityQuery, Episode, Scope
 from graphmem.ontology import DEFAULT_ONTOLOGY

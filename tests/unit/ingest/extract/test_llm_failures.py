@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from graphmem.errors import ExtractionFailed, ExtractorMisconfigured
+from graphmem.ingest.interpretation import read_extraction
 from graphmem.ingest.requests import build_requests
-from graphmem.ingest.resolution import read_extraction
 from graphmem.models import Episode, Scope, utc_now
 from graphmem.ontology import DEFAULT_ONTOLOGY
 from graphmem.protocols import Extraction, ExtractionRequest, Known, KnownName

@@ -13,10 +13,10 @@ import pytest
 
 from graphmem import GraphMemory
 from graphmem.ingest.content_filter import is_small_talk
+from graphmem.ingest.interpretation import read_extraction
 from graphmem.ingest.pool import ExtractionPool
 from graphmem.ingest.queue import ExtractionQueue
 from graphmem.ingest.requests import build_requests
-from graphmem.ingest.resolution import read_extraction
 from graphmem.ingest.write import Writer
 from graphmem.models import EdgeQuery, Episode, Scope, utc_now
 from graphmem.ontology import DEFAULT_ONTOLOGY
