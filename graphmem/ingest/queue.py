@@ -7,20 +7,16 @@ A crash loses nothing, since the next process releases the claims of a terminate
 from __future__ import annotations
 
 import logging
-import os
-import socket
-import sys
 import threading
 from asyncio import CancelledError
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Generator, Iterable, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import cache
-from pathlib import Path
 
 from graphmem.errors import Conflict, ExtractionFailed, ExtractorMisconfigured, GraphMemError, InvalidInput
+from graphmem.ingest.claims import is_gone, live_owner, live_owners, process_prefix
 from graphmem.ingest.contradictions import ContradictionCheck
 from graphmem.ingest.entity_matching import NoteLinks, SimilarEntities
 from graphmem.ingest.failures import (
@@ -48,7 +44,6 @@ from graphmem.models import (
     ProcessingResult,
     Scope,
     is_expired,
-    new_id,
     utc_now,
 )
 from graphmem.ontology import Ontology
@@ -73,7 +68,6 @@ _NOT_OF_AN_EPISODE = (GraphMemError, OSError, MemoryError)
 
 _EXAMINED = 100  # pending episodes that are looked at to see whether others extract them
 _MAX_ATTEMPTS = 3  # of extractions that are repeated because an erasure came between
-_live_owners: set[str] = set()  # owners of the active rounds of this process
 
 
 @dataclass(slots=True)
@@ -238,18 +232,14 @@ class ExtractionQueue:
         BackendUnavailable
             If the store is unreachable; the claimed episodes are claimed again once it is back.
         """
-        owner = f"{_process()}{new_id()}"
-        _live_owners.add(owner)  # first: `_release_dead` drops the owners that aren't live
-        self._owners.add(owner)
-        try:
+        with live_owner() as owner:  # it is live first: `_release_dead` drops the owners that aren't
+            self._owners.add(owner)
             if self._pool is None:
                 done = self._batch(owner, limit, scopes, background)
                 if on_step is not None and done.claimed:
                     on_step(done)
             else:
                 done = self._pooled(self._pool, owner, limit, scopes, on_step, stopping, background)
-        finally:
-            _live_owners.discard(owner)
         self._owners.discard(owner)  # kept after an exception: a failed round may hold claims
         return done
 
@@ -368,7 +358,7 @@ class ExtractionQueue:
     ) -> list[Episode]:
         now = self._clock()
         until = now + timedelta(seconds=self._settings.claim_seconds)
-        own = _process() if self._settings.extraction_order == "scope" else None
+        own = process_prefix() if self._settings.extraction_order == "scope" else None
         while scopes is None and (some := self._rotation.next(full)):
             claimed = self._backend.claim_episodes(owner, now=now, until=until, limit=limit, scopes=some, own=own)
             self._rotation.record_claim(some, [episode.scope for episode in claimed], all_due=len(claimed) < limit)
@@ -384,9 +374,9 @@ class ExtractionQueue:
 
     def _release_dead(self) -> int:
         """Release claims of terminated processes of this machine and of failed rounds; return their number."""
-        dead = [owner for owner in self._backend.claim_owners(self._clock()) if _is_gone(owner)]
+        dead = [owner for owner in self._backend.claim_owners(self._clock()) if is_gone(owner)]
         released = self._backend.release_claims(dead) if dead else 0
-        self._owners &= _live_owners
+        self._owners &= live_owners
         return released
 
     def close(self) -> None:
@@ -600,41 +590,3 @@ def _ends_by_name(extraction: Extraction) -> bool:
 
 def _ignore(_: Sequence[str]) -> None:
     """Do nothing."""
-
-
-@cache
-def _machine() -> str:
-    """Return the first part of the owners of all claims whose process ids this process can look up.
-
-    Containers may share a host name and have the same process ids in their own namespaces, and so may machines.
-    """
-    parts = [socket.gethostname()]
-    with suppress(OSError):
-        parts.append(Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip())
-    with suppress(OSError):
-        parts.append(str(Path("/proc/self/ns/pid").stat().st_ino))
-    return "/".join(parts)
-
-
-def _process() -> str:
-    """Return the first part of the owners of all claims of this process."""
-    return f"{_machine()}:{os.getpid()}:"
-
-
-def _is_gone(owner: str) -> bool:
-    """Return whether the process that made a claim has terminated; False if this process can't look it up."""
-    machine, _, rest = owner.partition(":")
-    pid = rest.partition(":")[0]
-    if machine != _machine() or not pid.isdigit():
-        return False
-    if int(pid) == os.getpid():
-        return owner not in _live_owners
-    if sys.platform == "win32":
-        return False  # `os.kill` would send an event there
-    try:
-        os.kill(int(pid), 0)
-    except ProcessLookupError:
-        return True
-    except OSError:
-        return False
-    return False

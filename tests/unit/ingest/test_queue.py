@@ -13,7 +13,8 @@ from typing import Any, Literal
 import pytest
 
 from graphmem.errors import BackendUnavailable, ExtractionFailed
-from graphmem.ingest.queue import ExtractionQueue, _machine  # pyright: ignore[reportPrivateUsage]
+from graphmem.ingest.claims import _machine  # pyright: ignore[reportPrivateUsage]
+from graphmem.ingest.queue import ExtractionQueue
 from graphmem.models import FORGETTING, Changes, EdgeQuery, Episode, EpisodeQuery, JobState, Scope
 from graphmem.ontology import DEFAULT_ONTOLOGY
 from graphmem.protocols import ExtractedEdge, ExtractedEnding, Extraction, ExtractionRequest, GraphBackend
