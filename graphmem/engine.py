@@ -40,8 +40,9 @@ from graphmem.text.english import english_pipeline
 from graphmem.text.names import phrase_finder
 from graphmem.trust import is_suspicious
 from graphmem.upkeep.eviction import upkeep_jobs
-from graphmem.upkeep.forget import Clean, DeferredScrub, Forgotten, expire, scopes_with_expired
+from graphmem.upkeep.forget import Forgotten, expire, scopes_with_expired
 from graphmem.upkeep.schedule import UpkeepSchedule
+from graphmem.upkeep.scrub import Clean, DeferredScrub
 
 if TYPE_CHECKING:
     from graphmem.llm.chat import ListQuestion

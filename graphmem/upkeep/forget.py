@@ -1,10 +1,12 @@
-"""Complete erasure from rows, index, traces, ledger, caches and files, by request and on expiry."""
+"""Complete erasure from rows, index, traces, ledger, caches and files, by request and on expiry.
+
+`graphmem.upkeep.erase` removes the rows, and `graphmem.upkeep.scrub` cleans the files.
+"""
 
 from __future__ import annotations
 
 import logging
-import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -18,11 +20,9 @@ from graphmem.models import (
     Episode,
     EpisodeQuery,
     IndexKind,
-    JobState,
     MergeQuery,
     Model,
     Scope,
-    utc_now,
 )
 from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology
 from graphmem.protocols import GraphBackend, run_and_roll_back
@@ -32,6 +32,7 @@ from graphmem.upkeep.erase import EXAMPLES, SHOWN, Erased, erase
 from graphmem.upkeep.erasure import ErasureRequest, NamedTexts, Names, Subject, find_named_texts, text_without
 from graphmem.upkeep.schedule import Stopping
 from graphmem.upkeep.scope_rows import entity_called
+from graphmem.upkeep.scrub import Clean, scrub_files
 
 _log = logging.getLogger(__name__)
 
@@ -126,7 +127,7 @@ def forget(
     dry_run
         Change nothing; return what would be removed and what would stay.
     clean
-        Cleans the files, or defers it; by default `graphmem.upkeep.forget.scrub_files`.
+        Cleans the files, or defers it; by default `graphmem.upkeep.scrub.scrub_files`.
 
     Raises
     ------
@@ -494,63 +495,3 @@ def scopes_with_expired(backend: GraphBackend, scopes: Sequence[Scope], now: dat
     """Return scopes in which episodes have expired, perhaps not yet all of them; none if there are none."""
     found = backend.find_episodes(scopes, EpisodeQuery(expired_by=now), limit=_BATCH) if scopes else []
     return list(dict.fromkeys(episode.scope for episode in found))
-
-
-# Files --------------------------------------------------------------------------------------------
-
-
-States = Iterable[tuple[Scope, JobState]]
-Clean = Callable[[States], Sequence[str]]
-"""Cleans the files after erasures of scopes with these job states; returns what is left, and why."""
-
-
-def scrub_files(backend: GraphBackend, states: States) -> tuple[str, ...]:
-    """Scrub the files and record this in the job states of erasures; return what is left."""
-    if not backend.scrub():
-        return ("the store's log, which other processes are reading; close them or run the erasure again",)
-    for scope, state in states:
-        clean = replace(state, begun_at=None, done_at=utc_now())
-        backend.write_unless_erased(scope, Changes(job_states=(clean,)), since=state.cursor)
-    return ()
-
-
-class DeferredScrub:
-    """Erasures after which the files are cleaned together: a store may have to rewrite a whole file for it."""
-
-    def __init__(self, backend: GraphBackend) -> None:
-        self._backend = backend
-        self._waiting: dict[Scope, JobState] = {}
-        self._has_taken_over = False
-        self._lock = threading.Lock()
-
-    def add(self, states: States) -> tuple[str, ...]:
-        """Leave the cleaning after an erasure to `run`."""
-        with self._lock:
-            self._waiting.update(states)
-        return ("bytes in files, until the background work has cleaned them",)
-
-    def take_over(self, scopes: Iterable[Scope], stopping: Callable[[], bool]) -> None:
-        """Add the erasures after which an earlier process, perhaps a killed one, didn't clean the files; once."""
-        if self._has_taken_over:
-            return
-        for scope in scopes:
-            if stopping():
-                return
-            state = self._backend.find_job_state(scope, FORGETTING)
-            if state.begun_at is not None:
-                self.add([(scope, state)])
-        self._has_taken_over = True
-
-    def run(self) -> None:
-        """Clean the files if an erasure waits for it; what is left waits for the next call."""
-        with self._lock:
-            states, self._waiting = self._waiting, {}
-        if not states:
-            return
-        is_left = True
-        try:
-            is_left = bool(scrub_files(self._backend, states.items()))
-        finally:
-            if is_left:
-                with self._lock:
-                    self._waiting = states | self._waiting

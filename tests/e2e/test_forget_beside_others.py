@@ -230,7 +230,7 @@ def test_a_dry_run_and_a_cleaning_left_to_the_background_touch_no_files_where_no
     tmp_path: Path, open_memory: OpenMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     memory = open_memory(f"sqlite:///{tmp_path}/memory.db", embeddings="none", background=True)
-    monkeypatch.setattr("graphmem.upkeep.forget.DeferredScrub.run", list)
+    monkeypatch.setattr("graphmem.upkeep.scrub.DeferredScrub.run", list)
     memory.ingest(SAID)
     memory.forget(episode="secret", clean_files=False)
     store = memory._engine.backend  # pyright: ignore[reportPrivateUsage]
