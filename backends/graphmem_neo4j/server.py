@@ -98,7 +98,7 @@ def _of_server(error: Neo4jError, place: str, limit: float | None) -> GraphMemEr
         return StoreReadOnly(f"{place}: can be read but not written ({message})")
     if isinstance(error, AuthError):
         return BackendUnavailable(
-            f"{place}: user name or password are wrong ({code}); they come from the URL, from the settings "
+            f"{place}: user name or password are wrong or missing ({code}); they come from the URL, from the settings "
             "store_username and store_password, or from NEO4J_USERNAME and NEO4J_PASSWORD"
         )
     if code == _NO_DATABASE:

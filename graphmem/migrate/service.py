@@ -223,7 +223,10 @@ class Migration:
         return (target.state, self.source_url) in (("moved", target.target), ("abandoned", target.source))
 
     def _not_empty(self) -> InvalidInput:
-        return InvalidInput(f"migrate: {self.target_url} isn't empty; its rows would be replaced: use another store")
+        return InvalidInput(
+            f"migrate: {self.target_url} isn't empty; its rows would be replaced: use another store, or move each "
+            "scope by graphmem export and graphmem import"
+        )
 
     def _require_copies(self, target: Move) -> None:
         """Check that the target has no scope that a process has written before it was marked: it has no token."""
