@@ -6,7 +6,7 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import wait as wait_for
 from contextlib import contextmanager
 from contextvars import copy_context
@@ -40,7 +40,7 @@ from graphmem.text.english import english_pipeline
 from graphmem.text.names import phrase_finder
 from graphmem.trust import is_suspicious
 from graphmem.upkeep.eviction import upkeep_jobs
-from graphmem.upkeep.forget import Forgotten, expire, scopes_with_expired
+from graphmem.upkeep.forget import Forgotten, clean_up, erase_episodes, expire, forget_missing, scopes_with_expired
 from graphmem.upkeep.schedule import UpkeepSchedule
 from graphmem.upkeep.scrub import Clean, DeferredScrub
 
@@ -298,15 +298,52 @@ class Engine:
         return len(self.backend.find_episodes([scope], query, limit=1))
 
     def ingest(
-        self, scope: Scope, items: Iterable[ItemLike], *, skip_invalid: bool, on_progress: OnProgress | None
+        self,
+        scope: Scope,
+        items: Iterable[ItemLike],
+        *,
+        skip_invalid: bool,
+        on_progress: OnProgress | None,
+        update: bool = False,
     ) -> LoadReport:
-        """Store, extract and index items."""
+        """Store, extract and index items; with `update` in place of known ones from which they differ."""
         with span("graphmem.ingest") as one:
-            report = self.loader.ingest(
-                scope, items, skip_invalid=skip_invalid, on_progress=on_progress, index=self.index
-            )
+            if update:
+                self.recorder.write()
+            try:
+                report = self.loader.ingest(
+                    scope,
+                    items,
+                    skip_invalid=skip_invalid,
+                    on_progress=on_progress,
+                    index=self.index,
+                    erase=self._erase if update else None,
+                )
+            finally:
+                if update and self.scrub_later is None:
+                    self._scrub.run()
             one.set({"graphmem.episodes": report.stored, "graphmem.facts": report.edges})
         return self._processed(scope, report, report.extracted)
+
+    def _erase(self, scope: Scope, going: Mapping[str, Episode]) -> Callable[[], None]:
+        """Erase episodes in a transaction of the caller; return what drops the copies of their data after it."""
+        erased = erase_episodes(self.backend, scope, self.ontology, going)
+
+        def after() -> None:
+            clean_up(self.search.index, scope, [erased], self._scrub.add)
+            self._drop_copies(scope)
+
+        return after
+
+    def forget_missing(
+        self, scope: Scope, is_missing: Callable[[Episode], bool], query: EpisodeQuery, *, dry_run: bool
+    ) -> Forgotten:
+        """Erase the episodes of a query that a condition selects."""
+        index, clean = self.search.index, self.scrub_later
+        with self.erasing(scope, dry_run=dry_run):
+            return forget_missing(
+                self.backend, index, scope, self.ontology, is_missing, query, dry_run=dry_run, clean=clean
+            )
 
     def add_facts(
         self,
@@ -475,9 +512,12 @@ class Engine:
             yield
         finally:
             if not dry_run:
-                self.communities.centroids.drop_copies(scope)
-                if self._parts.similar is not None:
-                    self._parts.similar.vectors.drop_copies(scope)
+                self._drop_copies(scope)
+
+    def _drop_copies(self, scope: Scope) -> None:
+        self.communities.centroids.drop_copies(scope)
+        if self._parts.similar is not None:
+            self._parts.similar.vectors.drop_copies(scope)
 
     def close(self, seconds: float | None = None) -> None:
         """Wait for running work, write recorded recalls, release claims, and close the store.

@@ -54,6 +54,9 @@ def _has_words(text: str) -> str:
     return text
 
 
+SOURCE_PATH = "source_path"
+"""Metadata key of the path of the file that an item was read from."""
+
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,9})?) ?([smhdw])")
 

@@ -405,6 +405,9 @@ class LoadReport(Model):
         Number of items already stored, by `external_id`.
     differing
         Number of known items whose fields differ from those stored, which stay as they are.
+    replaced, removed
+        Of an update: number of items stored in place of an earlier version of them; and of episodes that were erased
+        because their file no longer has them, or is gone.
     skipped
         Number of episodes stored but not extracted, because the content filter excluded them.
     extracted
@@ -433,6 +436,8 @@ class LoadReport(Model):
     stored: int = 0
     known: int = 0
     differing: int = 0
+    replaced: int = 0
+    removed: int = 0
     skipped: int = 0
     extracted: int = 0
     failed: int = 0

@@ -23,8 +23,8 @@ from graphmem.ingest.interpretation import ExtractedFact, InterpretedEpisode, st
 from graphmem.ingest.queue import ExtractionQueue, Processed
 from graphmem.ingest.redaction import Redaction
 from graphmem.ingest.write import Writer, Written
-from graphmem.inputs import Item, ItemLike, Triple, TripleLike, to_item
-from graphmem.models import MAX_FACT_BYTES, Episode, Model, Scope, utc_now
+from graphmem.inputs import SOURCE_PATH, Item, ItemLike, Triple, TripleLike, to_item
+from graphmem.models import MAX_FACT_BYTES, Episode, EpisodeQuery, Model, Scope, utc_now
 from graphmem.ontology import Ontology
 from graphmem.process import gc_paused
 from graphmem.protocols import ExtractedEdge, GraphBackend, Redactor
@@ -199,6 +199,7 @@ class Progress:
     stored: int = 0
     known: int = 0
     differing: int = 0
+    replaced: int = 0
     skipped: int = 0
     extracted: int = 0
     failing: set[str] = field(default_factory=set[str])
@@ -216,8 +217,8 @@ class Progress:
 
     @property
     def to_index(self) -> int:
-        """Number of rows to index: new episodes and facts."""
-        return self.stored + self.written.edges
+        """Number of rows to index: new and replaced episodes, and facts."""
+        return self.stored + self.replaced + self.written.edges
 
     @property
     def share(self) -> float:
@@ -248,11 +249,14 @@ OnProgress = Callable[[Progress], None]
 Index = Callable[[Scope, Callable[[int], None]], None]
 """(scope, progress callback) → None. Indexes all pending rows of a scope; the callback gets the rows done so far."""
 
+Erase = Callable[[Scope, Mapping[str, Episode]], Callable[[], None]]
+"""Erases stored episodes, by id, in a transaction; returns what is to be called after it."""
+
 Detector = Callable[[Episode], bool]
 
 _Stated = tuple[Triple, ExtractedFact]
 
-_PLACES = ("file", "line", SKIPPED)
+_PLACES = ("file", "line", SOURCE_PATH, SKIPPED)
 """Metadata that may change between two loads of the same item."""
 
 _LIST_FACTS = 50
@@ -332,28 +336,28 @@ class Loader:
         skip_invalid: bool,
         on_progress: OnProgress | None,
         index: Index,
+        erase: Erase | None = None,
     ) -> LoadReport:
         """Store, extract and index items batch by batch, with memory use independent of their number.
 
         An item whose `external_id` is already stored is not stored again; if its episode is still pending, it is
-        extracted.
+        extracted. With `erase`, an episode from which its item differs is erased, and the item stored in its place;
+        of several items with one id, the first counts.
         """
         started, progress = time.perf_counter(), Progress(extracts=self._queue is not None, indexes=True)
+        seen = set[str]()
         with nullcontext() if self._queue is None else self._queue.reserved(scope):
             for batch in _batches(items, self._batch_size):
-                episodes: list[Episode] = []
-                for number, item in enumerate(batch, progress.received + 1):
-                    try:
-                        episodes.append(self.to_episode(scope, to_item(item)))
-                    except InvalidInput as error:
-                        if not skip_invalid:
-                            raise
-                        progress.reject(item, error, self._redaction, number)
-                added = self._backend.add_episodes(scope, episodes)
+                episodes = self._read(scope, batch, progress, skip_invalid=skip_invalid)
+                if erase is None:
+                    added, replaced = self._backend.add_episodes(scope, episodes), 0
+                    progress.differing += self._count_differing(scope, dict(zip(added, episodes, strict=True)))
+                else:
+                    added, replaced = self._replace(scope, episodes, _first(episodes, seen), erase)
                 created = [new for _, new in added]
-                progress.differing += self._count_differing(scope, dict(zip(added, episodes, strict=True)))
                 progress.received += len(batch)
-                progress.stored += sum(created)
+                progress.stored += sum(created) - replaced
+                progress.replaced += replaced
                 progress.known += len(created) - sum(created)
                 progress.skipped += sum(
                     new and e.processed_at is not None for e, new in zip(episodes, created, strict=True)
@@ -369,6 +373,58 @@ class Loader:
         index(scope, indexed)
         indexed(progress.to_index)
         return progress.report(time.perf_counter() - started)
+
+    def preview(self, scope: Scope, items: Iterable[ItemLike], *, skip_invalid: bool, update: bool) -> LoadReport:
+        """Return what `ingest` would count of these items, and change nothing; `update` stands for its `erase`."""
+        started, progress, seen = time.perf_counter(), Progress(), set[str]()
+        for batch in _batches(items, self._batch_size):
+            episodes = self._read(scope, batch, progress, skip_invalid=skip_invalid)
+            first = _first(episodes, seen)
+            known = self._known(scope, list(first))
+            differing = sum(_differs(known[key], first[key]) for key in known)
+            new = len(first) - len(known) + sum(episode.external_id is None for episode in episodes)
+            progress.received += len(batch)
+            progress.stored += new
+            progress.known += len(episodes) - new - (differing if update else 0)
+            progress.differing += 0 if update else differing
+            progress.replaced += differing if update else 0
+        return progress.report(time.perf_counter() - started)
+
+    def _read(
+        self, scope: Scope, batch: Sequence[ItemLike], progress: Progress, *, skip_invalid: bool
+    ) -> list[Episode]:
+        """Return the episodes of a batch without its invalid items."""
+        episodes: list[Episode] = []
+        for number, item in enumerate(batch, progress.received + 1):
+            try:
+                episodes.append(self.to_episode(scope, to_item(item)))
+            except InvalidInput as error:
+                if not skip_invalid:
+                    raise
+                progress.reject(item, error, self._redaction, number)
+        return episodes
+
+    def _known(self, scope: Scope, external_ids: Sequence[str]) -> dict[str, Episode]:
+        """Return the stored episodes with these external ids, by them."""
+        query = EpisodeQuery(external_ids=tuple(external_ids))
+        found = self._backend.find_episodes([scope], query, limit=len(external_ids)) if external_ids else ()
+        return {episode.external_id or "": episode for episode in found}
+
+    def _replace(
+        self, scope: Scope, episodes: Sequence[Episode], first: Mapping[str, Episode], erase: Erase
+    ) -> tuple[Sequence[Stored], int]:
+        """Store episodes, those of `first` in place of what is stored under their ids; return the number of these."""
+
+        def work() -> tuple[Sequence[Stored], int, Callable[[], None] | None]:
+            known = self._known(scope, list(first))
+            gone = {stored.id: stored for key, stored in known.items() if _differs(stored, first[key])}
+            after = erase(scope, gone) if gone else None
+            return self._backend.add_episodes(scope, episodes), len(gone), after
+
+        added, replaced, after = self._backend.atomic(work)
+        if after is not None:
+            after()
+        return added, replaced
 
     def _count_differing(self, scope: Scope, added: Mapping[Stored, Episode]) -> int:
         """Return how many of the episodes that were known differ from what is stored."""
@@ -494,6 +550,16 @@ class Loader:
             for source, group in _of_episodes(groups)
         ]
         return self._writer.write(scope, readings, new_episodes=[reading.episode for reading in readings])
+
+
+def _first(episodes: Sequence[Episode], seen: set[str]) -> dict[str, Episode]:
+    """Return the episodes of external ids that aren't in `seen`, the first of each, and add their ids to it."""
+    found: dict[str, Episode] = {}
+    for episode in episodes:
+        if episode.external_id is not None and episode.external_id not in seen:
+            found.setdefault(episode.external_id, episode)
+    seen.update(found)
+    return found
 
 
 def _differs(stored: Episode, given: Episode) -> bool:

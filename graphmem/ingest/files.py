@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 from itertools import groupby
@@ -21,6 +22,7 @@ from graphmem.ingest.formats.source import (
     DateOrder,
     File,
     Format,
+    Member,
     Refused,
     Report,
     Source,
@@ -32,7 +34,7 @@ from graphmem.ingest.formats.source import (
     size_of,
 )
 from graphmem.ingest.readers import head_of, open_source, read_items, read_triples
-from graphmem.inputs import ItemLike, TripleLike
+from graphmem.inputs import SOURCE_PATH, Document, ItemLike, TripleLike, Turn
 from graphmem.ontology import SHORT_NAMES
 from graphmem.outputs import belongs_to_database
 from graphmem.results import MAX_REJECTED, LoadReport, Rejected
@@ -167,10 +169,37 @@ def _format_of(file: File) -> Format | None:
 # Loading -------------------------------------------------------------------------------------------
 
 
+class Erasure(Protocol):
+    """Result of an erasure: a `Forgotten`."""
+
+    @property
+    def episodes(self) -> int:
+        """Number of removed episodes."""
+        ...
+
+
+class Eraser(Protocol):
+    """Part of a memory that erases: an `Administration`."""
+
+    def forget_missing(
+        self, sources: Mapping[str, Collection[str] | None], *, folders: Iterable[str], dry_run: bool
+    ) -> Erasure:
+        """Erase the episodes that their files no longer have."""
+        ...
+
+
 class Sink(Protocol):
     """Target of a load: a `GraphMemory`."""
 
-    def ingest(self, items: Iterable[ItemLike], *, skip_invalid: bool, on_progress: OnProgress | None) -> LoadReport:
+    def ingest(
+        self,
+        items: Iterable[ItemLike],
+        *,
+        update: bool,
+        skip_invalid: bool,
+        dry_run: bool,
+        on_progress: OnProgress | None,
+    ) -> LoadReport:
         """Store turns and documents."""
         ...
 
@@ -179,6 +208,28 @@ class Sink(Protocol):
     ) -> LoadReport:
         """Store triples."""
         ...
+
+
+def find_folders(paths: Iterable[str | Path]) -> tuple[str, ...]:
+    """Return the absolute paths of the folders and archives among the paths of a load, of which files may be missing.
+
+    Raises
+    ------
+    InvalidInput
+        If there is none.
+    """
+    folders = [os.path.realpath(path) for path in paths if Path(path).is_dir()]
+    folders += [path_of(Path(path)) for path in paths if is_archive(Path(path))]
+    if not folders:
+        raise InvalidInput("delete-missing: only a folder or an archive can miss files; give the one that had them")
+    return tuple(folders)
+
+
+def path_of(file: File) -> str:
+    """Return the absolute path of a file, without symbolic links above it; of a member after that of its archive."""
+    if isinstance(file, Member):
+        return f"{path_of(Path(file.archive.filename or ''))}/{file.at}"
+    return str(Path(os.path.realpath(file.parent), file.name))
 
 
 @dataclass(slots=True)
@@ -201,6 +252,11 @@ class FileLoad:
         Removes personal data from what the report says about refused records.
     unread
         Numbers of files of unknown kinds beside these, by suffix.
+    update, folders
+        Whether to replace what is stored of these files, and of which folders, by `find_folders`, what was read from
+        missing files is erased.
+    dry_run
+        Only count, and change nothing.
     """
 
     files: Sequence[File]
@@ -210,6 +266,9 @@ class FileLoad:
     stdin: IO[bytes] | None = None
     redact: Callable[[str], str] = str
     unread: Mapping[str, int] = field(default_factory=dict[str, int])
+    update: bool = False
+    folders: Sequence[str] = ()
+    dry_run: bool = False
     refused: list[Refused] = field(default_factory=list[Refused])
     refused_count: int = 0
     progress: Progress | None = None
@@ -219,45 +278,100 @@ class FileLoad:
     _read_before: int = 0
     _current: Source | None = None
 
-    def run(self, memory: Sink, on_progress: OnProgress | None = None) -> LoadReport:
-        """Load all files in order; adjacent files of the same kind share batches."""
+    def run(self, memory: Sink, on_progress: OnProgress | None = None, eraser: Eraser | None = None) -> LoadReport:
+        """Load all files in order; adjacent files of the same kind share batches.
+
+        An update needs an eraser. It first reads all files once, and erases what they no longer have. Killed at any
+        time, it is completed by another one.
+        """
 
         def note(progress: Progress) -> None:
             self.progress = progress
             if on_progress is not None:
                 on_progress(progress)
 
+        if self.update and eraser is not None:
+            gone = eraser.forget_missing(self._contents(), folders=self.folders, dry_run=self.dry_run)
+            self._reports.append(LoadReport(removed=gone.episodes))
         for are_triples, group in groupby(self._sources(), lambda source: source.holds_triples):
             if are_triples:
                 triples = (triple for source in group for triple in self._records(source, read_triples))
-                report = memory.add_facts(triples, skip_invalid=self.skip_invalid, on_progress=note)
+                if self.dry_run:
+                    report = LoadReport(received=sum(1 for _ in triples))
+                else:
+                    report = memory.add_facts(triples, skip_invalid=self.skip_invalid, on_progress=note)
             else:
-                items = (item for source in group for item in self._records(source, read_items))
-                report = memory.ingest(items, skip_invalid=self.skip_invalid, on_progress=note)
+                items = (item for source in group for item in self._items(source))
+                report = memory.ingest(
+                    items,
+                    update=self.update,
+                    skip_invalid=self.skip_invalid,
+                    dry_run=self.dry_run,
+                    on_progress=note,
+                )
             self._reports.append(report)
         return self.report
 
-    def _sources(self) -> Iterator[Source]:
+    def _contents(self) -> dict[str, set[str] | None]:
+        """Return the external ids of the items of each file, by its path; None for one with refused lines.
+
+        Raises
+        ------
+        InvalidInput
+            If a line is refused, and none is to be skipped.
+        """
+        found: dict[str, set[str] | None] = {}
+        for file in self.files:
+            if str(file) == "-":
+                continue
+            refused: list[Refused] = []
+            ids: set[str] = set()
+            try:
+                with self._open(file) as source:
+                    if not source.holds_triples:
+                        ids.update(item.external_id or "" for item in read_items(source, refused.append))
+            except InvalidInput as error:
+                refused.append(Refused(file.name, 1, str(error).removeprefix(f"{file.name}: ")))
+            if refused and not self.skip_invalid:
+                raise InvalidInput(str(replace(refused[0], reason=self.redact(refused[0].reason))))
+            found[path_of(file)] = None if refused else ids
+        return found
+
+    def _open(self, file: File) -> AbstractContextManager[Source]:
         options = self.options
+        return open_source(
+            file,
+            form=options.format,
+            zone=options.zone,
+            short_names=self.short_names,
+            date_order=options.date_order,
+            columns=options.columns,
+            stdin=self.stdin,
+        )
+
+    def _sources(self) -> Iterator[Source]:
         for file in self.files:
             try:
-                with open_source(
-                    file,
-                    form=options.format,
-                    zone=options.zone,
-                    short_names=self.short_names,
-                    date_order=options.date_order,
-                    columns=options.columns,
-                    stdin=self.stdin,
-                ) as source:
+                with self._open(file) as source:
                     self._current = source
                     yield source
                     self._read_before += source.position
                     self._left_out.update(source.left_out)
+                    if self.update and source.holds_triples:
+                        source.notes.append("ready-made facts are added, and none is removed: end or retract them")
                     self._notes += [self.redact(f"{source.name}: {note}") for note in source.notes]
             except InvalidInput as error:
                 self._refuse(Refused(file.name, 1, str(error).removeprefix(f"{file.name}: ")))
             self._current = None
+
+    def _items(self, source: Source) -> Iterator[Turn | Document]:
+        """Yield the items of a file with its path in their metadata, unless a record has a field of that name."""
+        path = None if source.path is None else path_of(source.path)
+        for item in self._records(source, read_items):
+            if path is None or SOURCE_PATH in item.metadata:
+                yield item
+            else:
+                yield item.changed(metadata={**item.metadata, SOURCE_PATH: path})
 
     def _records(self, source: Source, read: Callable[[Source, Report], Iterator[R]]) -> Iterator[R]:
         """Yield the records of a file up to the first error that ends reading."""

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from graphmem.communities.results import Refreshed
 from graphmem.diagnostics import queue_error
 from graphmem.inference.service import LIMIT, Inferred, infer
 from graphmem.ingest.bulk import OnProgress
-from graphmem.inputs import MAX_LIMIT, to_as_of, to_limit, to_scopes
+from graphmem.inputs import MAX_LIMIT, SOURCE_PATH, to_as_of, to_limit, to_scopes
 from graphmem.memory.base import ScopedMemory, Scopes, Time, in_thread
 from graphmem.models import (
     AsOf,
     CommunityAlgorithm,
     Episode,
+    EpisodeFilter,
     EpisodeQuery,
     Merge,
     MergeQuery,
@@ -83,6 +84,42 @@ class Administration(ScopedMemory):
         merged = merge_entities(self._engine.backend, self.scope, gone, into, self._engine.ontology)
         count("graph_merges_total", len(merged))
         return merged
+
+    def forget_missing(
+        self,
+        sources: Mapping[str, Collection[str] | None],
+        *,
+        folders: Iterable[str] = (),
+        dry_run: bool = False,
+    ) -> Forgotten:
+        """Erase the episodes that their files no longer have, as `GraphMemory.ingest` with `update` does.
+
+        An episode is of the file that its metadata name as ``source_path``, and goes as by `GraphMemory.forget`. An
+        `external_id` of any of the sources stays.
+
+        Parameters
+        ----------
+        sources
+            Path of each file → external ids of all its items; None keeps its episodes.
+        folders
+            Paths of folders: episodes of files below them that are neither among the sources nor on the disk go, too.
+        dry_run
+            Change nothing, and report what would be erased.
+        """
+        engine = self._engine
+        kept = {engine.stored_name(key) for ids in sources.values() for key in ids or ()}
+        read = {engine.redacted(path) for path, ids in sources.items() if ids is not None}
+        unread = {engine.redacted(path) for path, ids in sources.items() if ids is None}
+        above = {PurePath(engine.redacted(folder)) for folder in folders}
+
+        def is_missing(episode: Episode) -> bool:
+            path = episode.metadata.get(SOURCE_PATH)
+            if not isinstance(path, str) or path in unread or episode.external_id in kept:
+                return False
+            return path in read or (not above.isdisjoint(PurePath(path).parents) and not Path(path).exists())
+
+        query = EpisodeQuery(filters=EpisodeFilter(metadata={SOURCE_PATH: {"$exists": True}}))
+        return engine.forget_missing(self.scope, is_missing, query, dry_run=dry_run)
 
     def unmerge(self, merge_id: str) -> Unmerged:
         """Undo a merge: restore both entities; facts added since stay with the entity that they were stated of.
@@ -540,6 +577,7 @@ class Administration(ScopedMemory):
     # Typed async forms.
     amerge = in_thread(merge, "jobs")
     aunmerge = in_thread(unmerge, "jobs")
+    aforget_missing = in_thread(forget_missing, "jobs")
     amerges = in_thread(merges)
     abackfill = in_thread(backfill, "jobs")
     adead_letters = in_thread(dead_letters)

@@ -225,7 +225,10 @@ class GraphMemory(Exploration):
         timezone: tzinfo | str | None = None,
         date_order: DateOrder | None = None,
         columns: Mapping[str, str] | None = None,
+        update: bool = False,
+        delete_missing: bool = False,
         skip_invalid: bool = False,
+        dry_run: bool = False,
         on_progress: OnProgress | None = None,
     ) -> LoadReport:
         """Store and extract many turns or documents; after an interruption it can be repeated.
@@ -241,8 +244,15 @@ class GraphMemory(Exploration):
             For files: the format, if it can't be detected; the zone of times without one (``"Europe/Berlin"``); the
             order of day, month and year in ambiguous dates of WhatsApp; field of a turn → column of a CSV file or field
             of JSON records, or several columns with commas between them.
+        update
+            Items that differ from what is stored under their `external_id` replace it, and of files what they no longer
+            have is erased first. What is replaced goes as by `forget`.
+        delete_missing
+            For a folder or an archive, `update`, and erase what was read from files that are gone.
         skip_invalid
-            Skip and report invalid items and lines instead of raising an error.
+            Skip and report invalid items and lines instead of raising an error. Of a file with one, nothing is erased.
+        dry_run
+            Change nothing, and count what would be stored, replaced and removed.
         on_progress
             Called with a `Progress` after each batch that was extracted or indexed.
 
@@ -251,20 +261,34 @@ class GraphMemory(Exploration):
         InvalidInput
             If an item is invalid, a path leads to nothing readable, or a parameter for files is given without a path.
         """
+        update = update or delete_missing
         if isinstance(items, Path):
-            from graphmem.ingest.files import FileLoad, FileOptions, find_files
+            from graphmem.ingest.files import FileLoad, FileOptions, find_files, find_folders
 
             options = FileOptions(file_format, timezone, date_order, columns or {})
             names, redact = self._engine.ontology.short_names, self._engine.redacted
             unread = Counter[str]()
             files = find_files([items], unread)
-            load = FileLoad(files, options, names, skip_invalid=skip_invalid, redact=redact, unread=unread)
-            return load.run(self, on_progress)
-        if any(option is not None for option in (file_format, timezone, date_order, columns)):
-            raise InvalidInput(
-                "ingest: file_format, timezone, date_order and columns are for files; give the pathlib.Path of one"
+            load = FileLoad(
+                files,
+                options,
+                names,
+                skip_invalid=skip_invalid,
+                redact=redact,
+                unread=unread,
+                update=update,
+                folders=find_folders([items]) if delete_missing else (),
+                dry_run=dry_run,
             )
-        return self._engine.ingest(self.scope, items, skip_invalid=skip_invalid, on_progress=on_progress)
+            return load.run(self, on_progress, self.admin)
+        if delete_missing or any(option is not None for option in (file_format, timezone, date_order, columns)):
+            raise InvalidInput(
+                "ingest: file_format, timezone, date_order, columns and delete_missing are for files; give the "
+                "pathlib.Path of one"
+            )
+        if dry_run:
+            return self._engine.loader.preview(self.scope, items, skip_invalid=skip_invalid, update=update)
+        return self._engine.ingest(self.scope, items, skip_invalid=skip_invalid, on_progress=on_progress, update=update)
 
     def add_facts(
         self,

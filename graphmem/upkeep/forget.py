@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -215,6 +215,52 @@ def clean_up(index: IndexCopies, scope: Scope, done: Sequence[Erased], clean: Cl
     """Clean caches, the external index and files after erasures of a scope; return what is left, and why."""
     left = [text for each in done for text in _drop_copies(index, scope, each)]
     return (*left, *(clean([(scope, done[-1].state)]) if done else ()))
+
+
+def erase_episodes(backend: GraphBackend, scope: Scope, ontology: Ontology, going: Mapping[str, Episode]) -> Erased:
+    """Erase episodes, by id, in a transaction of the caller; `clean_up` follows after it."""
+    return erase(ErasureRequest(backend, scope, ontology, going, None))
+
+
+def forget_missing(
+    backend: GraphBackend,
+    index: IndexCopies,
+    scope: Scope,
+    ontology: Ontology,
+    is_missing: Callable[[Episode], bool],
+    query: EpisodeQuery,
+    *,
+    dry_run: bool = False,
+    clean: Clean | None = None,
+) -> Forgotten:
+    """Erase the episodes of a query that a condition selects, each batch in a transaction, then clean caches and files.
+
+    Parameters
+    ----------
+    backend, index, scope, ontology
+        As for `forget`.
+    is_missing, query
+        The condition and the query. An episode that was erased meanwhile is left out.
+    dry_run
+        Change nothing: run everything in one transaction and roll it back.
+    clean
+        As for `forget`.
+    """
+    ids = [episode.id for episode in backend.all_episodes([scope], query) if is_missing(episode)]
+
+    def erase_some(some: Sequence[str]) -> Erased:
+        return erase_episodes(backend, scope, ontology, backend.get_episodes([scope], some))
+
+    batches = [ids[at : at + _BATCH] for at in range(0, len(ids), _BATCH)]
+    if dry_run:
+        return summed([*map(_result, run_and_roll_back(backend, lambda: [*map(erase_some, batches)]))], dry_run=True)
+    done: list[Erased] = []
+    left: tuple[str, ...] = ()
+    try:
+        done.extend(backend.atomic(partial(erase_some, batch)) for batch in batches)
+    finally:  # also after the batches before a failure
+        left = clean_up(index, scope, done, clean or partial(scrub_files, backend))
+    return summed([*map(_result, done)]).changed(left=left)
 
 
 def clear(backend: GraphBackend, index: IndexCopies, scope: Scope) -> Forgotten:

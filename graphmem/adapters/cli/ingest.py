@@ -102,10 +102,28 @@ def ingest(
             "text=Customer,Note; may be given several times.",
         ),
     ] = None,
+    update: Annotated[
+        bool,
+        typer.Option(
+            "--update",
+            help="Replace what these files contained before: erase text that they no longer have, and store records "
+            "with other fields again.",
+        ),
+    ] = False,
+    delete_missing: Annotated[
+        bool,
+        typer.Option(
+            "--delete-missing",
+            help="With a folder or an archive, update, and erase what was ingested from files that are gone.",
+        ),
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Change nothing, and count what would be stored, replaced and removed.")
+    ] = False,
 ) -> None:
     """Ingest conversations, documents and triples."""
     from graphmem.factory import choose_ontology
-    from graphmem.ingest.files import FileLoad, FileOptions, find_files
+    from graphmem.ingest.files import FileLoad, FileOptions, find_files, find_folders
     from graphmem.text.redact import PatternRedactor
 
     short_names = choose_ontology(session.settings).short_names
@@ -113,11 +131,21 @@ def ingest(
     redact = partial(PatternRedactor().redact, names=()) if session.settings.redact == "all" else str
     unread = Counter[str]()
     found = find_files(files, unread)
-    load = FileLoad(found, options, short_names, stdin=sys.stdin.buffer, redact=redact, unread=unread)
-    with session.open(extractor=extractor, make=True) as memory:
+    load = FileLoad(
+        found,
+        options,
+        short_names,
+        stdin=sys.stdin.buffer,
+        redact=redact,
+        unread=unread,
+        update=update or delete_missing,
+        folders=find_folders(files) if delete_missing else (),
+        dry_run=dry_run,
+    )
+    with _previewed(session) if dry_run else session.open(extractor=extractor, make=True) as memory:
         try:
             with _progress_bar(session.out, load) as on_progress:
-                load.run(memory, on_progress)
+                load.run(memory, on_progress, memory.admin)
         except KeyboardInterrupt:
             _print_interrupted(session.out, memory, load)
             raise typer.Exit(INTERRUPTED) from None
@@ -130,6 +158,17 @@ def ingest(
     report = load.report
     if report.rejected_count:
         raise typer.Exit(SOME_REFUSED if report.received else FAILED)
+
+
+def _previewed(session: Session) -> GraphMemory:
+    """Return the memory of a dry run, an empty one if the store doesn't exist yet."""
+    from graphmem.memory import GraphMemory
+
+    if session.missing_file is None:
+        return session.open()
+    return GraphMemory.open(
+        "memory://", scope=session.scope, settings=session.settings, extractor="none", background=False
+    )
 
 
 def remember(
@@ -225,8 +264,9 @@ def _print_result(session: Session, memory: GraphMemory, load: FileLoad) -> None
     items = report.rejected[len(load.refused) :]
     if out.as_json:
         names = (
-            "received stored known differing skipped extracted failed entities edges supported ended seconds".split()
-        )
+            "received stored replaced removed known differing skipped extracted failed entities edges supported ended "
+            "seconds"
+        ).split()
         out.document(
             {
                 "files": len(load.files),
@@ -242,6 +282,8 @@ def _print_result(session: Session, memory: GraphMemory, load: FileLoad) -> None
             }
         )
         return
+    if load.dry_run:
+        out.note("dry run: nothing is changed")
     out.pairs(_summary(report, len(load.files)))
     for each in report.rejected[:_PRINTED]:
         out.note(f"refused: {each.item}: {each.reason}")
@@ -265,10 +307,13 @@ def _summary(report: LoadReport, files: int) -> list[tuple[str, Any]]:
     rows: list[tuple[str, Any]] = [
         ("read", f"{report.received:,} from {counted(files, 'file')}"),
         ("new episodes", report.stored),
+        ("replaced", report.replaced and f"{counted(report.replaced, 'episode')} whose record has other fields now"),
+        ("removed", report.removed and f"{counted(report.removed, 'episode')} that the files no longer have"),
         ("already stored", report.known),
         (
             "left as they were",
-            report.differing and f"{counted(report.differing, 'known record')} whose fields differ now",
+            report.differing
+            and f"{counted(report.differing, 'known record')} whose fields differ now; --update replaces them",
         ),
         ("extracted", report.extracted),
         ("not to be extracted", report.skipped),
