@@ -392,6 +392,9 @@ class Rejected(Model):
     number: int | None = None
 
 
+_TALLIES = ("dropped", "unknown_types", "unread_files", "dated_by")  # fields with numbers by name
+
+
 class LoadReport(Model):
     """Result of a load.
 
@@ -426,6 +429,8 @@ class LoadReport(Model):
         Number of mentions whose stated type isn't in the ontology, by that type; it is stored as ``concept``.
     unread_files
         Number of files in folders and archives that were left out because of their kind, by suffix (``.pdf``).
+    dated_by
+        Number of files that date their texts, by what does: "front matter", "name" or "modification time".
     notes
         How the columns of CSV files were read: those that are metadata only, and by what the rows are dated.
     seconds
@@ -450,6 +455,7 @@ class LoadReport(Model):
     dropped: dict[str, int] = {}
     unknown_types: dict[str, int] = {}
     unread_files: dict[str, int] = {}
+    dated_by: dict[str, int] = {}
     notes: tuple[str, ...] = ()
     seconds: float = 0.0
 
@@ -459,19 +465,16 @@ class LoadReport(Model):
         counts = {
             name: sum(getattr(report, name) for report in reports)
             for name in cls.model_fields
-            if name not in ("rejected", "dropped", "unknown_types", "unread_files", "notes")
+            if name not in ("rejected", "notes", *_TALLIES)
         }
         rejected = tuple(each for report in reports for each in report.rejected)
-        dropped, unknown_types, unread_files = Counter[str](), Counter[str](), Counter[str]()
+        tallies = {name: Counter[str]() for name in _TALLIES}
         for report in reports:
-            dropped.update(report.dropped)
-            unknown_types.update(report.unknown_types)
-            unread_files.update(report.unread_files)
+            for name, tally in tallies.items():
+                tally.update(getattr(report, name))
         return cls(
             **counts,
+            **{name: dict(tally) for name, tally in tallies.items()},
             rejected=rejected[:MAX_REJECTED],
-            dropped=dict(dropped),
-            unknown_types=dict(unknown_types),
-            unread_files=dict(unread_files),
             notes=tuple(each for report in reports for each in report.notes),
         )

@@ -273,6 +273,7 @@ class FileLoad:
     refused_count: int = 0
     progress: Progress | None = None
     _left_out: Counter[str] = field(default_factory=Counter[str])
+    _dated_by: Counter[str] = field(default_factory=Counter[str])
     _notes: list[str] = field(default_factory=list[str])
     _reports: list[LoadReport] = field(default_factory=list[LoadReport])
     _read_before: int = 0
@@ -357,6 +358,7 @@ class FileLoad:
                     yield source
                     self._read_before += source.position
                     self._left_out.update(source.left_out)
+                    self._dated_by.update([source.dated_by] if source.dated_by else ())
                     if self.update and source.holds_triples:
                         source.notes.append("ready-made facts are added, and none is removed: end or retract them")
                     self._notes += [self.redact(f"{source.name}: {note}") for note in source.notes]
@@ -401,6 +403,7 @@ class FileLoad:
             rejected_count=self.refused_count,
             dropped=fields,
             notes=notes,
+            dated_by=dict(self._dated_by),
             unread_files={self.redact(suffix): number for suffix, number in self.unread.items()},
         )
         return LoadReport.combined((lines, *self._reports))

@@ -361,13 +361,13 @@ def _documents(source: Source, refused: Report) -> Iterator[Document]:
             title, dated, lines = front_matter(lines)
         else:
             title = None
-    root = title or root
+    root, at = title or root, source.dated(dated)
     for passage in passages(lines, markdown=source.format != "text"):
         heading = " > ".join(passage.path) or root
         yield Document(
             text=passage.text,
             title=heading,
-            occurred_at=dated or source.modified_at,
+            occurred_at=at,
             external_id=f"{source.name}:{digest(heading, passage.text)}",
             metadata={"file": source.name, "line": passage.line},
         )
@@ -545,10 +545,14 @@ def _cut(text: str) -> int:
 
 
 _Lines = Iterator[tuple[int, str]]
+_DATE = re.compile(
+    r"date:\s*[\"'\[]*(\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z| ?[+-]\d\d:?\d\d)?)?)",
+    re.IGNORECASE,
+)
 
 
-def front_matter(lines: _Lines) -> tuple[str | None, datetime | None, _Lines]:
-    """Skip YAML front matter between ``---`` lines; return its title, its date, and the remaining lines."""
+def front_matter(lines: _Lines) -> tuple[str | None, str | None, _Lines]:
+    """Skip YAML front matter between ``---`` lines; return its title, its date or time, and the remaining lines."""
     head: list[tuple[int, str]] = []
     title = dated = None
     for number, line in lines:
@@ -560,15 +564,8 @@ def front_matter(lines: _Lines) -> tuple[str | None, datetime | None, _Lines]:
             return title, dated, lines
         if match := re.match(r"title:\s*(.+)", text):
             title = match[1].strip("\"' ") or None
-        elif match := re.match(r"date:\s*[\"']?(\d{4}-\d\d-\d\d)", text):
-            dated = _day(match[1])
+        elif match := _DATE.match(text):
+            dated = match[1]
         if len(head) == _FRONT_MATTER_LINES:
             break
     return None, None, chain(head, lines)
-
-
-def _day(text: str) -> datetime | None:
-    try:
-        return datetime.fromisoformat(text).replace(tzinfo=UTC)
-    except ValueError:
-        return None

@@ -275,6 +275,7 @@ def _print_result(session: Session, memory: GraphMemory, load: FileLoad) -> None
                 "dropped": report.dropped,
                 "unknown_types": report.unknown_types,
                 "unread_files": report.unread_files,
+                "dated_by": report.dated_by,
                 "notes": report.notes,
                 "refused_count": report.rejected_count,
                 "refused": [{"file": r.source, "line": r.line, "reason": r.reason} for r in load.refused]
@@ -332,6 +333,8 @@ def _summary(report: LoadReport, files: int) -> list[tuple[str, Any]]:
         rows.append(("unknown types", f"{types}: stored as concept; the setting ontology adds types"))
     if report.unread_files:
         rows.append(("files not read", f"{_numbers(report.unread_files)}: of unknown kinds"))
+    if report.dated_by:
+        rows.append(("files dated by", ", ".join(f"{name} ({n:,})" for name, n in sorted(report.dated_by.items()))))
     rows += [("note", note) for note in report.notes[:_PRINTED]]
     speed = f", {report.received / report.seconds:,.0f} a second" if report.seconds and report.received else ""
     rows.append(("time", f"{report.seconds:.1f} s{speed}"))

@@ -179,10 +179,10 @@ class _Cue:
 def subtitle_turns(source: Source, refused: Report) -> Iterator[Turn]:
     """Yield the turns of SRT or WebVTT subtitles; the cues of one sentence of one speaker form one turn.
 
-    Turns have the time of the file, as cue times are relative to an unknown start. The cue time is stored as metadata
-    `start`.
+    Turns have the time of the file (`Source.dated`), as cue times are relative to an unknown start. The cue time is
+    stored as metadata `start`.
     """
-    found = False
+    found, at = False, source.dated()
     for cue in _joined(_cues(source.texts(refused))):
         found = True
         try:
@@ -190,7 +190,7 @@ def subtitle_turns(source: Source, refused: Report) -> Iterator[Turn]:
                 text=cue.text,
                 speaker=cue.speaker,
                 session_id=source.stem,
-                occurred_at=source.modified_at,
+                occurred_at=at,
                 external_id=f"{source.name}:{digest(cue.start, cue.speaker, cue.text)}",
                 metadata={"file": source.name, "start": cue.start},
             )

@@ -232,7 +232,7 @@ def _turn(message: Message, source: Source, line: int) -> Turn:
         text=text.strip() or (subject if not attachments else ""),
         speaker=senders[0] if senders else None,
         session_id=thread[0].strip("<>") if thread else None,
-        occurred_at=_date(stated["Date"]) or source.modified_at,
+        occurred_at=_date(stated["Date"]) or source.dated(),
         external_id=number[0].strip("<>") if number else f"{source.name}:{digest(stated['Date'], subject, body)}",
         attachments=tuple(attachments),
         metadata={name: value for name, value in metadata.items() if value != ""},

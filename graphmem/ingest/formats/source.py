@@ -11,7 +11,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Literal, cast, get_args
 from zipfile import BadZipFile, ZipFile, ZipInfo
@@ -212,6 +212,12 @@ class Refused:
 
 Report = Callable[[Refused], None]
 
+DatedBy = Literal["front matter", "name", "modification time"]
+_DAY_IN_NAME = re.compile(
+    r"(?<!\d)(?P<year>(?:19|20)\d\d)([-_. ]?)(?P<month>0[1-9]|1[0-2])\2(?P<day>0[1-9]|[12]\d|3[01])(?!\d)"
+)
+_DAY_LENGTH = 10
+
 
 @dataclass(slots=True)
 class Source:
@@ -235,6 +241,8 @@ class Source:
         Nested field that isn't stored → number of records that have it.
     notes
         How the columns of a table were read.
+    dated_by
+        What dates its text, if that is the file: see `dated`.
     position
         Bytes read so far.
     """
@@ -251,6 +259,7 @@ class Source:
     columns: Mapping[str, str] = field(default_factory=dict[str, str])
     left_out: Counter[str] = field(default_factory=Counter[str])
     notes: list[str] = field(default_factory=list[str])
+    dated_by: DatedBy | None = None
     stream: IO[bytes] = field(default_factory=io.BytesIO, repr=False)
     position: int = 0
 
@@ -258,6 +267,28 @@ class Source:
     def stem(self) -> str | None:
         """File name without its suffix; None for standard input."""
         return Path(self.name).stem if self.name != "-" else None
+
+    def dated(self, stated: str | None = None) -> datetime | None:
+        """Return the time of a text that the file dates, and note in `dated_by` what it is.
+
+        It is a time stated in the file, the day in its name, or else its modification time. A stated time without an
+        offset or a zone is its day.
+        """
+        if stated is not None and (found := _time_of(stated, self.zone)):
+            self.dated_by = "front matter"
+            return found
+        if found := self._day_in_name():
+            self.dated_by = "name"
+            return found
+        self.dated_by = None if self.modified_at is None else "modification time"
+        return self.modified_at
+
+    def _day_in_name(self) -> datetime | None:
+        """Return the only day that the file name has, unless it lies after the modification: then it is the subject."""
+        days = {"-".join(found.group("year", "month", "day")) for found in _DAY_IN_NAME.finditer(self.name)}
+        found = _time_of(days.pop(), self.zone) if len(days) == 1 else None
+        late = found is not None and self.modified_at is not None and found > self.modified_at + timedelta(days=1)
+        return None if late else found
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """Yield numbered lines; a line above `MAX_LINE_BYTES` is cut to one byte more than the limit."""
@@ -291,6 +322,18 @@ class Source:
         if self.zone is None:
             raise InvalidInput(f"times of {kind} have no time zone; pass --timezone Europe/Berlin")
         return self.zone
+
+
+def _time_of(text: str, zone: tzinfo | None) -> datetime | None:
+    """Return a time in ISO 8601, or its day if it has neither an offset nor a zone; None if it is no time."""
+    try:
+        found = datetime.fromisoformat(re.sub(r" (?=[+-])", "", text))
+        found.astimezone(UTC)  # raises if the result is before the year 1
+    except (ValueError, OverflowError):
+        return None
+    if len(text) > _DAY_LENGTH and found.tzinfo is None and zone is None:
+        found = datetime(found.year, found.month, found.day)  # noqa: DTZ001 - it gets one below
+    return found if found.tzinfo is not None else found.replace(tzinfo=zone or UTC)
 
 
 def read_some(stream: IO[bytes], size: int) -> bytes:

@@ -280,3 +280,58 @@ def test_a_load_counts_the_bytes_of_members_as_they_are_unpacked(memory: GraphMe
         == load.bytes_in_all()
         == sum(len(json.dumps(SLACK_EXPORT[at])) for at in SLACK_EXPORT if "/" in at)
     )
+
+
+MODIFIED = datetime(2026, 5, 1, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "zone", "at", "by"),
+    [
+        ("2025-03-14.md", "Hi", None, "2025-03-14T00:00Z", "name"),
+        ("2025-03-14 Standup.txt", "Hi", None, "2025-03-14T00:00Z", "name"),
+        ("2025-03-14.md", "Hi", "Europe/Berlin", "2025-03-13T23:00Z", "name"),
+        ("Standup_2025_03_14_b.html", "<p>Hi</p>", None, "2025-03-14T00:00Z", "name"),
+        (
+            "GMT20250314-090000_Recording.vtt",
+            "WEBVTT\n\n00:01.000 --> 00:02.000\nHi",
+            None,
+            "2025-03-14T00:00Z",
+            "name",
+        ),
+        ("2025-03-14.eml", "Subject: Hi\n\nHi", None, "2025-03-14T00:00Z", "name"),
+        ("2025-03-14.md", "---\ndate: 2025-04-01\n---\nHi", None, "2025-04-01T00:00Z", "front matter"),
+        ("a.md", "---\ndate: '[[2025-04-01]]'\n---\nHi", None, "2025-04-01T00:00Z", "front matter"),
+        ("a.md", "---\nDate: 2025-04-01 09:30:00 +0200\n---\nHi", None, "2025-04-01T07:30Z", "front matter"),
+        ("a.md", "---\ndate: 2025-04-01T09:30\n---\nHi", "Europe/Berlin", "2025-04-01T07:30Z", "front matter"),
+        ("a.md", "---\ndate: 2025-04-01T09:30\n---\nHi", None, "2025-04-01T00:00Z", "front matter"),
+        ("2025-03-14.md", "---\ndate: 2025-13-01\n---\nHi", None, "2025-03-14T00:00Z", "name"),
+        ("2031-01-01 Plan.md", "Hi", None, None, "modification time"),
+        ("2025-03-01 to 2025-03-07.md", "Hi", None, None, "modification time"),
+        ("2025-02-30.md", "Hi", None, None, "modification time"),
+        ("order 120250314.md", "Hi", None, None, "modification time"),
+    ],
+)
+def test_a_text_has_the_date_in_its_front_matter_or_name_or_else_that_of_its_file(
+    memory: GraphMemory, tmp_path: Path, name: str, text: str, zone: str | None, at: str | None, by: str
+) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    os.utime(path, (MODIFIED.timestamp(), MODIFIED.timestamp()))
+    report = memory.ingest(tmp_path, timezone=zone)
+    [episode] = stored_in(memory)
+    assert episode.occurred_at == (MODIFIED if at is None else datetime.fromisoformat(at))
+    assert report.dated_by == {by: 1}
+
+
+def test_a_dry_run_tells_what_dates_files_and_mail_with_a_date_is_dated_by_itself(
+    memory: GraphMemory, tmp_path: Path
+) -> None:
+    for name, text in (
+        ("2025-03-14.md", "Hi"),
+        ("2025-03-15.md", "Ho"),
+        ("a.txt", "Hm"),
+        ("2025-03-16.eml", "Subject: Hi\nDate: Fri, 14 Mar 2025 09:00:00 +0000\n\nHi"),
+    ):
+        (tmp_path / name).write_text(text)
+    assert memory.ingest(tmp_path, dry_run=True).dated_by == {"name": 2, "modification time": 1}
