@@ -310,7 +310,16 @@ def _csv_rows(source: Source, refused: Report) -> Iterator[tuple[int, object]]:
             continue  # the lines after an open quote are parsed again, one by one
         for _ in row_lines[1:]:
             waiting.popleft()
-        yield number, {name: cell.strip() for name, cell in zip(names, row, strict=True) if cell.strip()}
+        yield number, _record(names, row)
+
+
+def _record(names: Sequence[str], row: Sequence[str]) -> dict[str, str]:
+    """Return the cells of a row that aren't empty; several under the same name become lines of one text."""
+    cells: dict[str, list[str]] = {}
+    for name, cell in zip(names, map(str.strip, row), strict=True):
+        if cell:
+            cells.setdefault(name, []).append(cell)
+    return {name: "\n".join(lines) for name, lines in cells.items()}
 
 
 def _note_columns(source: Source, fields: Sequence[str]) -> None:

@@ -590,6 +590,13 @@ def test_several_columns_are_joined_as_lines_of_the_text(tmp_path: Path) -> None
         assert [item.text for item in read_items(source, lambda _: None)] == ["customer: Osprey\nsize: 4"]
 
 
+def test_columns_with_the_same_name_are_all_kept(tmp_path: Path) -> None:
+    table = "Issue,Summary,Comment,Comment,Comment\nWH-1,Freezes,Seen twice.,,Fixed.\n"
+    [turn], _ = turns_of(tmp_path, "jira.csv", table, columns={"text": "Summary,Comment"})
+    assert turn.text == "summary: Freezes\ncomment: Seen twice.\nFixed."
+    assert turn.metadata["comment"] == "Seen twice.\nFixed."
+
+
 @pytest.mark.parametrize(
     ("columns", "reason"),
     [
