@@ -29,6 +29,7 @@ from graphmem.ingest.formats.source import (
     guess_format,
     is_archive,
     members,
+    name_in,
     named,
     require_bearable,
     size_of,
@@ -123,6 +124,24 @@ def find_files(paths: Iterable[str | Path], unread: Counter[str] | None = None) 
         else:
             found.append(path)
     return found
+
+
+def names_of(files: Sequence[File], folders: Iterable[Path]) -> list[str]:
+    """Return the names under which files are stored: their paths in the folders or archives that were given.
+
+    Where two have the same, such as files of the same name that are given one by one, these are their paths from the
+    folder that they have in common.
+    """
+    known = frozenset(folders)
+    names = [name_in(file, known) for file in files]
+    places: dict[str, set[Path]] = {}
+    for name, file in zip(names, files, strict=True):
+        places.setdefault(name, set()).add(Path(str(file)).absolute())
+    shared = {name: Path(os.path.commonpath(paths)) for name, paths in places.items() if len(paths) > 1}
+    return [
+        name_in(Path(str(file)).absolute(), [shared[name]]) if name in shared else name
+        for name, file in zip(names, files, strict=True)
+    ]
 
 
 def _walk(folder: Path) -> Iterator[Path]:
@@ -225,6 +244,11 @@ def find_folders(paths: Iterable[str | Path]) -> tuple[str, ...]:
     return tuple(folders)
 
 
+def _refused(file: File, name: str, error: InvalidInput) -> Refused:
+    """Return the refusal of a file that can't be read."""
+    return Refused(name, 1, str(error).removeprefix(f"{name}: ").removeprefix(f"{file}: "))
+
+
 def path_of(file: File) -> str:
     """Return the absolute path of a file, without symbolic links above it; of a member after that of its archive."""
     if isinstance(file, Member):
@@ -252,7 +276,9 @@ class FileLoad:
         Removes personal data from what the report says about refused records.
     unread
         Numbers of files of unknown kinds beside these, by suffix.
-    update, folders
+    folders
+        Those among which the files were found (`names_of`).
+    update, delete_in
         Whether to replace what is stored of these files, and of which folders, by `find_folders`, what was read from
         missing files is erased.
     dry_run
@@ -266,8 +292,9 @@ class FileLoad:
     stdin: IO[bytes] | None = None
     redact: Callable[[str], str] = str
     unread: Mapping[str, int] = field(default_factory=dict[str, int])
+    folders: Sequence[Path] = ()
     update: bool = False
-    folders: Sequence[str] = ()
+    delete_in: Sequence[str] = ()
     dry_run: bool = False
     refused: list[Refused] = field(default_factory=list[Refused])
     refused_count: int = 0
@@ -292,7 +319,7 @@ class FileLoad:
                 on_progress(progress)
 
         if self.update and eraser is not None:
-            gone = eraser.forget_missing(self._contents(), folders=self.folders, dry_run=self.dry_run)
+            gone = eraser.forget_missing(self._contents(), folders=self.delete_in, dry_run=self.dry_run)
             self._reports.append(LoadReport(removed=gone.episodes))
         for are_triples, group in groupby(self._sources(), lambda source: source.holds_triples):
             if are_triples:
@@ -322,26 +349,27 @@ class FileLoad:
             If a line is refused, and none is to be skipped.
         """
         found: dict[str, set[str] | None] = {}
-        for file in self.files:
+        for file, name in self._named():
             if str(file) == "-":
                 continue
             refused: list[Refused] = []
             ids: set[str] = set()
             try:
-                with self._open(file) as source:
+                with self._open(file, name) as source:
                     if not source.holds_triples:
                         ids.update(item.external_id or "" for item in read_items(source, refused.append))
             except InvalidInput as error:
-                refused.append(Refused(file.name, 1, str(error).removeprefix(f"{file.name}: ")))
+                refused.append(_refused(file, name, error))
             if refused and not self.skip_invalid:
                 raise InvalidInput(str(replace(refused[0], reason=self.redact(refused[0].reason))))
             found[path_of(file)] = None if refused else ids
         return found
 
-    def _open(self, file: File) -> AbstractContextManager[Source]:
+    def _open(self, file: File, name: str) -> AbstractContextManager[Source]:
         options = self.options
         return open_source(
             file,
+            name=name,
             form=options.format,
             zone=options.zone,
             short_names=self.short_names,
@@ -350,10 +378,14 @@ class FileLoad:
             stdin=self.stdin,
         )
 
+    def _named(self) -> Iterator[tuple[File, str]]:
+        """Yield the files with the names under which they are stored."""
+        return zip(self.files, names_of(self.files, self.folders), strict=True)
+
     def _sources(self) -> Iterator[Source]:
-        for file in self.files:
+        for file, name in self._named():
             try:
-                with self._open(file) as source:
+                with self._open(file, name) as source:
                     self._current = source
                     yield source
                     self._read_before += source.position
@@ -363,7 +395,7 @@ class FileLoad:
                         source.notes.append("ready-made facts are added, and none is removed: end or retract them")
                     self._notes += [self.redact(f"{source.name}: {note}") for note in source.notes]
             except InvalidInput as error:
-                self._refuse(Refused(file.name, 1, str(error).removeprefix(f"{file.name}: ")))
+                self._refuse(_refused(file, name, error))
             self._current = None
 
     def _items(self, source: Source) -> Iterator[Turn | Document]:

@@ -16,7 +16,7 @@ from datetime import UTC, datetime, tzinfo
 from functools import partial
 from io import BufferedReader
 from itertools import chain
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import IO, Any, cast
 
 from graphmem.errors import InvalidInput
@@ -41,6 +41,7 @@ from graphmem.ingest.formats.source import (
     header_of,
     is_triple,
     modified_at,
+    name_in,
     named,
     open_binary,
     read_some,
@@ -127,6 +128,7 @@ def read_items(source: Source, refused: Report) -> Iterator[Turn | Document]:
 def open_source(
     path: str | File,
     *,
+    name: str | None = None,
     form: Format | None = None,
     zone: tzinfo | None = None,
     short_names: Collection[str] = SHORT_NAMES,
@@ -140,6 +142,8 @@ def open_source(
     ----------
     path
         A file, on disk or in an archive, or ``-`` for `stdin`.
+    name
+        Name of the file for ids, sessions and messages; None takes that of `name_in`.
     form
         Format of the file; None guesses it from the suffix and the beginning.
     zone
@@ -182,7 +186,8 @@ def open_source(
     except OSError as error:
         raise InvalidInput(f"{path}: {error.strerror}") from error
     with stream:
-        source = make(name=path.name, size=size_of(path), modified_at=modified_at(path, zone or UTC), path=path)
+        name = name or name_in(path)
+        source = make(name=name, size=size_of(path), modified_at=modified_at(path, zone or UTC), path=path)
         yield _opened(source, stream, guess=form is None)
 
 
@@ -357,7 +362,7 @@ def _are_past_times(source: Source, column: str, columns: Mapping[str, str]) -> 
 
 
 def _documents(source: Source, refused: Report) -> Iterator[Document]:
-    root, dated = source.stem, None
+    root, dated = source.stem and PurePosixPath(source.stem).name, None
     if source.format == "html":
         try:
             title, lines = html_lines(source)

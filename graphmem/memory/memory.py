@@ -276,8 +276,9 @@ class GraphMemory(Exploration):
                 skip_invalid=skip_invalid,
                 redact=redact,
                 unread=unread,
+                folders=(items,),
                 update=update,
-                folders=find_folders([items]) if delete_missing else (),
+                delete_in=find_folders([items]) if delete_missing else (),
                 dry_run=dry_run,
             )
             return load.run(self, on_progress, self.admin)

@@ -313,10 +313,13 @@ def render_fact(fact: Fact) -> str:
 def render_episode(episode: Episode, weights: Mapping[str, float] | None = None, most: int = _QUOTED) -> str:
     """Return an episode as one line: date, author, the passage with most of the weighted terms, and attachments.
 
+    The title of a document from a folder inside the loaded one has its path beside it, as titles occur in many files.
     The trust of its source stands behind the author, unless it is trusted.
     """
     text, attached = (_on_one_line(passage(part, weights or {}, most)) for part in (episode.text, episode.attached))
     who = _on_one_line(episode.speaker or episode.title or episode.role or episode.source)
+    if episode.source == "document" and "/" in (file := str(episode.metadata.get("file", ""))):
+        who = f"{who} in {_on_one_line(file)}"
     if source := _SOURCES[trust_of(episode)]:
         who = f"{who} ({source})"
     return f'- {episode.occurred_at:%Y-%m-%d}, {who}: "{text}" {attached}'.rstrip()

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -138,8 +139,9 @@ def ingest(
         stdin=sys.stdin.buffer,
         redact=redact,
         unread=unread,
+        folders=[*map(Path, files)],
         update=update or delete_missing,
-        folders=find_folders(files) if delete_missing else (),
+        delete_in=find_folders(files) if delete_missing else (),
         dry_run=dry_run,
     )
     with _previewed(session) if dry_run else session.open(extractor=extractor, make=True) as memory:

@@ -25,7 +25,7 @@ MAX_RATIO = 200
 SMALL_BYTES = 64 << 20
 
 _BEGINNINGS = (b"PK\x03\x04", b"PK\x05\x06")  # signatures of an archive and of an empty one
-_UNNAMED = "_chat.txt"  # file name in WhatsApp exports of an iPhone; the chat is named by the archive
+_UNNAMED = "_chat.txt"  # file name in WhatsApp exports of an iPhone; the chat is named by the archive or folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +51,8 @@ class Member:
 
     @property
     def name(self) -> str:
-        """Last part of the path; the root and a WhatsApp chat take the name of the archive."""
-        archive_name = Path(self.archive.filename or "").stem
-        return f"{archive_name}.txt" if self.at == _UNNAMED else PurePosixPath(self.at).name or archive_name
+        """Last part of the path; the root takes the name of the archive."""
+        return PurePosixPath(self.at).name or Path(self.archive.filename or "").stem
 
     @property
     def suffix(self) -> str:
@@ -113,6 +112,21 @@ class _Unpacked(io.RawIOBase):
 
 
 File = Path | Member
+
+
+def name_in(file: File, folders: Collection[Path] = ()) -> str:
+    """Return the name of a file: its path inside its archive or the outermost of the folders, or else its last part.
+
+    A WhatsApp chat of an iPhone takes the name of its folder or archive.
+    """
+    if isinstance(file, Member):
+        at, home = PurePosixPath(file.at), Member(file.archive, "").name
+    else:
+        at = file.relative_to(next((each for each in reversed(file.parents) if each in folders), file.parent))
+        home = file.absolute().parent.name or "chat"
+    if at.name != _UNNAMED:
+        return at.as_posix()
+    return f"{at.parent.as_posix() if at.parent.name else home}.txt"
 
 
 def open_binary(file: File) -> IO[bytes]:
@@ -226,7 +240,7 @@ class Source:
     Attributes
     ----------
     name
-        File name without folders; ``-`` for standard input.
+        File name, with the folders inside the loaded folder or archive; ``-`` for standard input.
     format
         Format of the file.
     size
@@ -265,8 +279,8 @@ class Source:
 
     @property
     def stem(self) -> str | None:
-        """File name without its suffix; None for standard input."""
-        return Path(self.name).stem if self.name != "-" else None
+        """Name without its suffix; None for standard input."""
+        return self.name.removesuffix(PurePosixPath(self.name).suffix) if self.name != "-" else None
 
     def dated(self, stated: str | None = None) -> datetime | None:
         """Return the time of a text that the file dates, and note in `dated_by` what it is.
@@ -285,7 +299,7 @@ class Source:
 
     def _day_in_name(self) -> datetime | None:
         """Return the only day that the file name has, unless it lies after the modification: then it is the subject."""
-        days = {"-".join(found.group("year", "month", "day")) for found in _DAY_IN_NAME.finditer(self.name)}
+        days = {"-".join(found.group("year", "month", "day")) for found in _DAY_IN_NAME.finditer(PurePosixPath(self.name).name)}
         found = _time_of(days.pop(), self.zone) if len(days) == 1 else None
         late = found is not None and self.modified_at is not None and found > self.modified_at + timedelta(days=1)
         return None if late else found

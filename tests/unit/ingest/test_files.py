@@ -13,10 +13,11 @@ from typing import IO, Any
 import pytest
 
 from graphmem import GraphMemory, InvalidInput
-from graphmem.ingest.files import FileLoad, find_files
+from graphmem.ingest.files import FileLoad, find_files, names_of
 from graphmem.ingest.formats.source import Member
 from graphmem.ingest.readers import open_source, read_items
 from graphmem.models import Episode, EpisodeQuery
+from graphmem.search.context import render_episode
 from tests.unit.ingest.test_formats import CHATGPT, PAGE
 
 Packed = Callable[[str, Mapping[str, Any]], Path]
@@ -178,6 +179,40 @@ def test_turns_and_triples_of_a_folder_are_one_report(memory: GraphMemory, tmp_p
     assert [(r.item, r.reason) for r in report.rejected] == [("chat.jsonl, line 2", "text: missing or empty")]
     with pytest.raises(InvalidInput, match=r"chat\.jsonl, line 2: text: missing or empty"):
         memory.ingest(tmp_path)
+
+
+def written(folder: Path, files: Mapping[str, str]) -> Path:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+def test_files_of_the_same_name_in_several_folders_are_told_apart(memory: GraphMemory, tmp_path: Path) -> None:
+    cue = "WEBVTT\n\n00:00:01.000 --> 00:00:03.000\nAna: Hello everyone.\n"
+    chat = "[13/03/26, 18:02:14] Mum: ok\n"
+    files = {"may/talk.vtt": cue, "june/talk.vtt": cue, "Chat - Mum/_chat.txt": chat, "a/x.md": "# T\nHi\n"}
+    folder = written(tmp_path / "in", {**files, "b/x.md": "# T\nHi\n", "c.md": "# T\nHi\n"})
+    first, again = (memory.ingest(folder, timezone="UTC") for _ in range(2))
+    assert (first.stored, again.stored, again.known) == (6, 0, 6)
+    stored = stored_in(memory)
+    assert sorted(one.session_id for one in stored if one.session_id) == ["Chat - Mum", "june/talk", "may/talk"]
+    notes = [one for one in stored if one.source == "document"]
+    assert [(one.title, one.metadata["file"]) for one in notes] == [("T", "a/x.md"), ("T", "b/x.md"), ("T", "c.md")]
+    shown = [render_episode(one).split(", ", 1)[1].split(" (")[0] for one in notes]
+    assert shown == ["T in a/x.md", "T in b/x.md", "T"]
+
+
+def test_names_are_paths_in_the_given_folder_or_from_the_common_one(tmp_path: Path, packed: Packed) -> None:
+    written(tmp_path, {"a/docs/x.md": "1", "b/docs/x.md": "2", "b/y.md": "3", "chat/_chat.txt": "4"})
+    a, b = tmp_path / "a", tmp_path / "b"
+    assert names_of(find_files([a]), [a]) == ["docs/x.md"]
+    assert sorted(names_of(find_files([a, b]), [a, b])) == ["a/docs/x.md", "b/docs/x.md", "y.md"]
+    assert names_of([a / "docs/x.md", b / "docs/x.md", b / "y.md"], []) == ["a/docs/x.md", "b/docs/x.md", "y.md"]
+    assert names_of([b / "y.md", b / "y.md"], [b / "y.md"]) == ["y.md", "y.md"]
+    assert names_of([tmp_path / "chat" / "_chat.txt"], []) == ["chat.txt"]
+    archive = packed("z.zip", {"p/x.md": "1", "q/x.md": "2"})
+    assert names_of(find_files([archive]), [archive]) == ["p/x.md", "q/x.md"]
 
 
 def test_nested_fields_that_aren_t_stored_are_counted_by_name(memory: GraphMemory, tmp_path: Path) -> None:
