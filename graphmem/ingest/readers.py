@@ -22,6 +22,7 @@ from typing import IO, Any, cast
 from graphmem.errors import InvalidInput
 from graphmem.ingest.formats.chats import subtitle_turns, whatsapp_turns
 from graphmem.ingest.formats.documents import html_lines, mails
+from graphmem.ingest.formats.exports import messages_of
 from graphmem.ingest.formats.json_files import chatgpt_turns, records, slack_turns
 from graphmem.ingest.formats.source import (
     DATE_ORDERS,
@@ -54,7 +55,6 @@ from graphmem.ingest.records import (
     digest,
     is_triple_header,
     is_turn_header,
-    messages_of,
     other_fields,
     read_time,
     reason_of,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -90,19 +89,7 @@ def reason_of(error: InvalidInput) -> str:
     return re.sub(r"\b(?:Turn|Document|Triple)\.(?=\w+: )", "", str(error))
 
 
-def messages_of(value: object) -> list[dict[str, Any]]:
-    """Return the messages of a line: those of an OpenAI or LangChain conversation, or the line and its comments."""
-    if not isinstance(value, dict):
-        raise InvalidInput(f"expected an object with text, got {json.dumps(value)[:60]}")
-    whole = cast("dict[str, Any]", value)
-    if not isinstance(whole.get("messages"), list) or "text" in whole or "content" in whole:
-        return _thread(whole)
-    shared = {key: item for key, item in whole.items() if key != "messages"}
-    parts = cast("list[object]", whole["messages"])
-    return [{**shared, **cast("dict[str, Any]", part)} if isinstance(part, dict) else {} for part in parts]
-
-
-def _thread(record: dict[str, Any]) -> list[dict[str, Any]]:
+def thread_of(record: dict[str, Any]) -> list[dict[str, Any]]:
     """Return a record and, as messages of its session, the turns in its lists (comments, replies), in reading order."""
     names = (*TURN_NAMES["session_id"], "id", *TURN_NAMES["external_id"])
     session = next((record[name] for name in names if isinstance(record.get(name), (str, int))), None)
