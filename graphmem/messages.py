@@ -38,7 +38,7 @@ _AROUND = tuple(
 )
 _CALLS = ("tool_use", "server_tool_use", "tool_call", "function_call", "invalid_tool_call")
 _RESULTS = ("tool_result", "function_call_output")
-_THOUGHTS = ("thinking", "redacted_thinking", "reasoning", "reasoning_content")
+THOUGHTS = ("thinking", "redacted_thinking", "reasoning", "reasoning_content")
 _MAX_SHOWN = 500
 _MAX_DEPTH = 8
 
@@ -96,7 +96,7 @@ class Content:
             self.attachments += inner.attachments
         elif isinstance(text := part.get("text", part.get("refusal")), str):
             self.texts.append(text)
-        elif kind not in _THOUGHTS and part:
+        elif kind not in THOUGHTS and part:
             self.attachments.append(_attachment(part))
 
     def add_calls(self, calls: Iterable[object]) -> None:

@@ -432,7 +432,8 @@ class LoadReport(Model):
     dated_by
         Number of files that date their texts, by what does: "front matter", "name" or "modification time".
     notes
-        How the columns of CSV files were read: those that are metadata only, and by what the rows are dated.
+        How the columns of CSV files were read: those that are metadata only, and by what the rows are dated. How many
+        entries of chat exports are no messages, by kind.
     seconds
         Wall time including indexing.
     """

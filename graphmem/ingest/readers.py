@@ -105,10 +105,10 @@ def read_items(source: Source, refused: Report) -> Iterator[Turn | Document]:
     if reader := _READERS.get(source.format):
         yield from reader(source, refused)
         return
-    repeats = Counter[str]()
+    repeats, no_messages = Counter[str](), Counter[str]()
     for line, value in _values(source, refused):
         try:
-            parts = messages_of(value)
+            parts = messages_of(value, source.stem, no_messages)
         except InvalidInput as error:
             refused(Refused(source.name, line, reason_of(error)))
             continue
@@ -122,6 +122,8 @@ def read_items(source: Source, refused: Report) -> Iterator[Turn | Document]:
                     reason += f"; --column text=NAME names the field that holds it, such as {named(others)}"
                 refused(Refused(source.name, line, reason))
         source.left_out.update(left_out)
+    if no_messages:
+        source.notes.append("left out: " + ", ".join(f"{kind} ({count:,})" for kind, count in no_messages.items()))
 
 
 @contextmanager

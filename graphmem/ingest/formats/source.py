@@ -17,6 +17,7 @@ from typing import IO, Any, Literal, cast, get_args
 from zipfile import BadZipFile, ZipFile, ZipInfo
 
 from graphmem.errors import InvalidInput
+from graphmem.ingest.formats.exports import EXPORT_NAMES, export_of
 from graphmem.ingest.records import is_three_texts, is_triple_header, is_turn_header
 
 MAX_UNPACKED_BYTES = 4 << 30
@@ -254,7 +255,7 @@ class Source:
     left_out
         Nested field that isn't stored → number of records that have it.
     notes
-        How the columns of a table were read.
+        How the columns of a table were read, and what of a chat export is no message.
     dated_by
         What dates its text, if that is the file: see `dated`.
     position
@@ -299,7 +300,8 @@ class Source:
 
     def _day_in_name(self) -> datetime | None:
         """Return the only day that the file name has, unless it lies after the modification: then it is the subject."""
-        days = {"-".join(found.group("year", "month", "day")) for found in _DAY_IN_NAME.finditer(PurePosixPath(self.name).name)}
+        named = _DAY_IN_NAME.finditer(PurePosixPath(self.name).name)
+        days = {"-".join(found.group("year", "month", "day")) for found in named}
         found = _time_of(days.pop(), self.zone) if len(days) == 1 else None
         late = found is not None and self.modified_at is not None and found > self.modified_at + timedelta(days=1)
         return None if late else found
@@ -508,11 +510,12 @@ def _classify(name: str, value: object, head: str) -> Format:
         is_message = any(key in record for key in ("user", "bot_id", "subtype", "username"))
         if re.fullmatch(r"\d{9,11}\.\d{1,6}", str(record.get("ts"))) and is_message:
             return "slack"
-        if is_turn_header(_keys(record)):
+        if export_of(record) is not None or is_turn_header(_keys(record)):
             return "json"
         raise InvalidInput(
             f"{name}: is JSON whose objects have the fields {named(_keys(record))}; a turn needs text (or content, "
-            "message, body, messages; --column text=NAME names the field), a triple subject, relation and object"
+            "message, body, messages; --column text=NAME names the field), a triple subject, relation and object; "
+            f"exports are read of {', '.join(EXPORT_NAMES)}, ChatGPT and Slack"
         )
     raise InvalidInput(f"{name}: is JSON of {type(value).__name__} values; turns are objects with a text")
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from graphmem import GraphMemory
+from graphmem.errors import InvalidInput
 from graphmem.ingest.readers import Refused, open_source, read_items
 from graphmem.inputs import Document, Turn
+from graphmem.messages import Attachment
 
 
 def read(folder: Path, name: str, *lines: object, **options: Any) -> tuple[list[Turn], list[str], list[Refused]]:
@@ -90,3 +93,186 @@ def test_fields_of_a_message_come_before_those_of_its_conversation(tmp_path: Pat
     assert [turn.speaker for turn in turns] == ["Maya", "Tom", None]
     assert [turn.session_id for turn in turns] == ["t", "s", "s"]
     assert [turn.occurred_at and turn.occurred_at.day for turn in turns] == [2, 1, 1]
+
+
+# Coding agents
+
+
+def claude_code(kind: str, content: object, number: int, **fields: object) -> dict[str, Any]:
+    return {
+        "parentUuid": f"u{number - 1}",
+        "isSidechain": False,
+        "userType": "external",
+        "cwd": "/w",
+        "sessionId": "s1",
+        "version": "2.0",
+        "type": kind,
+        "message": {"role": kind, "content": content},
+        "uuid": f"u{number}",
+        "timestamp": f"2026-06-01T10:0{number}:00.000Z",
+        **fields,
+    }
+
+
+def test_a_claude_code_transcript_is_read_with_its_tool_calls(tmp_path: Path) -> None:
+    call = {"type": "tool_use", "id": "c1", "name": "Read", "input": {"path": "a.py"}}
+    result = {"type": "tool_result", "tool_use_id": "c1", "content": [{"type": "text", "text": "x = 1"}]}
+    turns, notes, refused = read(
+        tmp_path,
+        "s1.jsonl",
+        {"type": "summary", "summary": "Fix the bug", "leafUuid": "x"},
+        {"type": "file-history-snapshot", "messageId": "m", "snapshot": {}, "isSnapshotUpdate": False},
+        claude_code("user", "Fix the bug, I'm Karin.", 1),
+        claude_code("user", "Caveat: …", 2, isMeta=True),
+        claude_code("user", "<command-name>/clear</command-name>", 3),
+        claude_code("assistant", [{"type": "thinking", "thinking": "Hm", "signature": "s"}], 4),
+        claude_code("assistant", [call], 5),
+        claude_code("user", [result], 6, toolUseResult={"stdout": "x = 1"}),
+        claude_code("assistant", [{"type": "text", "text": "Fixed."}], 7),
+        {"type": "queue-operation", "operation": "enqueue", "content": "x", "sessionId": "s1"},
+        {"type": "system", "subtype": "x", "content": "x", "parentUuid": "u7", "sessionId": "s1", "uuid": "u8"},
+    )
+    assert [(turn.role, turn.text) for turn in turns] == [
+        ("user", "Fix the bug, I'm Karin."),
+        ("assistant", '[calls Read({"path": "a.py"})]'),
+        ("tool", "x = 1"),
+        ("assistant", "Fixed."),
+    ]
+    assert (turns[2].tool_call_id, turns[2].session_id, turns[2].external_id) == ("c1", "s1", "u6")
+    assert turns[3].occurred_at == datetime(2026, 6, 1, 10, 7, tzinfo=UTC)
+    assert turns[0].metadata == {"cwd": "/w"}
+    assert (refused, notes) == (
+        [],
+        [
+            "left out: lines of the type summary (1), lines of the type file-history-snapshot (1), notes of the "
+            "program (2), messages without content (1), lines of the type queue-operation (1), lines of the type "
+            "system (1)"
+        ],
+    )
+
+
+def test_records_of_other_programs_with_similar_fields_are_kept(tmp_path: Path) -> None:
+    turns, notes, refused = read(
+        tmp_path,
+        "own.jsonl",
+        {"type": "user", "sessionId": "s", "text": "Hi", "session": "s"},
+        {"type": "user", "sessionId": "s", "message": "Yo"},
+        {"type": "note", "payload": {"a": 1}, "timestamp": "2026-01-01", "text": "Ho"},
+    )
+    assert ([turn.text for turn in turns], notes, refused) == (["Hi", "Yo", "Ho"], [], [])
+
+
+def test_a_codex_session_is_read_without_what_its_program_adds(tmp_path: Path) -> None:
+    def line(kind: str, **payload: object) -> dict[str, Any]:
+        return {"timestamp": "2026-06-01T10:00:00.000Z", "type": kind, "payload": payload}
+
+    def message(role: str, text: str) -> dict[str, Any]:
+        return line("response_item", type="message", role=role, content=[{"type": "input_text", "text": text}])
+
+    turns, [note], refused = read(
+        tmp_path,
+        "rollout-1.jsonl",
+        line("session_meta", id="x", cwd="/w"),
+        message("user", "<environment_context>\n</environment_context>"),
+        message("user", "I live in Oslo."),
+        line("event_msg", type="user_message", message="I live in Oslo."),
+        line("response_item", type="reasoning", summary=[]),
+        line("response_item", type="function_call", name="shell", arguments="{}", call_id="c1"),
+        line("response_item", type="function_call_output", call_id="c1", output="ok"),
+        message("assistant", "Noted."),
+    )
+    assert [(turn.role, turn.text, turn.session_id) for turn in turns] == [
+        ("user", "I live in Oslo.", "rollout-1"),
+        ("assistant", "[calls shell({})]", "rollout-1"),
+        ("tool", "ok", "rollout-1"),
+        ("assistant", "Noted.", "rollout-1"),
+    ]
+    assert (refused, note) == (
+        [],
+        "left out: lines of the type session_meta (1), notes of the program (1), lines of the type event_msg (1), "
+        "lines of the type response_item (1)",
+    )
+
+
+# Assistants
+
+
+def test_a_claude_export_is_read_with_roles_and_files(tmp_path: Path) -> None:
+    at = "2026-03-02T09:00:40.000000Z"
+    block: dict[str, Any] = {
+        "start_timestamp": at,
+        "stop_timestamp": at,
+        "type": "text",
+        "text": "I live in Oslo.",
+        "citations": [],
+    }
+    pasted = {"file_name": "lease.txt", "file_size": 9, "file_type": "text/plain", "extracted_content": "Clause 14"}
+    talk: dict[str, Any] = {
+        "uuid": "c1",
+        "name": "Lease",
+        "summary": "",
+        "created_at": "2026-03-02T09:00:00Z",
+        "account": {"uuid": "acc"},
+        "chat_messages": [
+            {
+                "uuid": "m1",
+                "text": "I live in Oslo.",
+                "content": [{"type": "thinking", "thinking": "Hm"}, block, {"type": "token_budget"}],
+                "sender": "human",
+                "created_at": at,
+                "attachments": [pasted],
+                "files": [{"file_name": "plan.pdf"}],
+            },
+            {"uuid": "m2", "text": "Noted.", "content": [], "sender": "assistant", "created_at": at},
+            {"uuid": "m3", "text": "", "content": [], "sender": "assistant", "created_at": at},
+        ],
+    }
+    turns, notes, refused = read(tmp_path, "conversations.json", [talk])
+    assert said(turns) == [("user", None, "I live in Oslo."), ("assistant", None, "Noted.")]
+    assert (turns[0].session_id, turns[0].external_id, turns[0].metadata) == ("c1", "m1", {"conversation": "Lease"})
+    assert turns[0].attachments == (
+        Attachment(kind="file", name="lease.txt", media_type="text/plain", description="Clause 14"),
+        Attachment(kind="file", name="plan.pdf"),
+    )
+    assert (notes, refused) == (["left out: messages without content (1)"], [])
+
+
+GEMINI = [{"role": "user", "parts": [{"text": "Hi"}]}, {"role": "model", "parts": [{"text": "Hello"}]}]
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"id": "a", "conversations": [{"from": "human", "value": "Hi"}, {"from": "gpt", "value": "Hello"}]},
+        {"id": "a", "contents": GEMINI},
+        {"id": "a", "messages": GEMINI},
+    ],
+    ids=["ShareGPT", "Gemini", "Gemini messages"],
+)
+def test_conversations_of_other_assistants_are_read(tmp_path: Path, record: dict[str, Any]) -> None:
+    turns, _, refused = read(tmp_path, "c.json", [record])
+    assert said(turns) == [("user", None, "Hi"), ("assistant", None, "Hello")]
+    assert ({turn.session_id for turn in turns}, refused) == ({"a"}, [])
+
+
+def test_messages_of_gemini_are_read_with_their_calls(tmp_path: Path) -> None:
+    turns, _, _ = read(
+        tmp_path,
+        "c.json",
+        [
+            {"role": "user", "parts": [{"text": "Warm?"}, {"inlineData": {"mimeType": "image/png", "data": "AAAA"}}]},
+            {"role": "model", "parts": [{"functionCall": {"name": "weather", "args": {"city": "Oslo"}}}]},
+            {"role": "user", "parts": [{"functionResponse": {"name": "weather", "response": {"c": 20}}}]},
+        ],
+    )
+    assert [(turn.role, turn.text) for turn in turns] == [
+        ("user", "Warm?"),
+        ("assistant", '[calls weather({"city": "Oslo"})]'),
+        ("tool", "{'c': 20}"),
+    ]
+    assert turns[0].attachments == (Attachment(kind="image", media_type="image/png", size=3),)
+
+
+def test_json_of_something_else_is_told_the_known_exports(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"exports are read of Claude Code, Codex, .* Gemini, ChatGPT and S"):
+        read(tmp_path, "x.json", [{"owner": "Ann"}])

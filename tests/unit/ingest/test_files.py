@@ -197,7 +197,7 @@ def test_files_of_the_same_name_in_several_folders_are_told_apart(memory: GraphM
     assert (first.stored, again.stored, again.known) == (6, 0, 6)
     stored = stored_in(memory)
     assert sorted(one.session_id for one in stored if one.session_id) == ["Chat - Mum", "june/talk", "may/talk"]
-    notes = [one for one in stored if one.source == "document"]
+    notes = sorted((one for one in stored if one.source == "document"), key=lambda one: str(one.metadata["file"]))
     assert [(one.title, one.metadata["file"]) for one in notes] == [("T", "a/x.md"), ("T", "b/x.md"), ("T", "c.md")]
     shown = [render_episode(one).split(", ", 1)[1].split(" (")[0] for one in notes]
     assert shown == ["T in a/x.md", "T in b/x.md", "T"]
