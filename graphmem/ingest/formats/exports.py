@@ -6,12 +6,13 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime, timezone
 from typing import Any, cast
 
 from graphmem.errors import InvalidInput
 from graphmem.ingest.records import thread_of
 from graphmem.inputs import TURN_NAMES
-from graphmem.messages import THOUGHTS
+from graphmem.messages import THOUGHTS, digest
 
 Record = dict[str, Any]
 
@@ -223,6 +224,164 @@ def _of_gemini(message: Record) -> Record:
     return {**about, "content": content, "role": _SIDES.get(str(message.get("role")), message.get("role"))}
 
 
+# Messengers -------------------------------------------------------------------------------------------
+
+
+_TELEGRAM_KINDS = {
+    "voice_message": "audio",
+    "audio_file": "audio",
+    "sticker": "image",
+    "video_message": "video",
+    "video_file": "video",
+    "animation": "video",
+}
+
+
+def _telegram_account(record: Record, left_out: Counter[str], file: str | None) -> Iterator[Record]:
+    for name in ("chats", "left_chats"):
+        for chat in _dicts(_dict(record.get(name)).get("list")):
+            yield from _telegram({"messages": [], **chat}, left_out, file)
+
+
+def _telegram(chat: Record, left_out: Counter[str], _: str | None) -> Iterator[Record]:
+    for message in _dicts(chat["messages"]):
+        if message.get("type") != "message":
+            left_out["service messages"] += 1
+            continue
+        yield {
+            "text": _telegram_text(message),
+            "speaker": message.get("from") or message.get("from_id"),
+            "session_id": str(chat.get("id")),
+            "conversation": chat.get("name"),
+            "occurred_at": _with_offset(message.get("date_unixtime"), message.get("date")),
+            "external_id": f"telegram:{chat.get('id')}:{message.get('id')}",
+            "attachments": _telegram_files(message),
+            "reply_to": message.get("reply_to_message_id"),
+            "forwarded_from": message.get("forwarded_from"),
+        }
+
+
+def _telegram_text(message: Record) -> str:
+    text, poll = message.get("text"), _dict(message.get("poll"))
+    parts = cast("list[object]", text) if isinstance(text, list) else [text]
+    said = "".join(part if isinstance(part, str) else str(_dict(part).get("text") or "") for part in parts)
+    choices = [f"- {answer.get('text')}" for answer in _dicts(poll.get("answers"))]
+    return "\n".join([said, str(poll.get("question")), *choices]).strip() if poll else said
+
+
+def _telegram_files(message: Record) -> list[Record]:
+    found = [_file("image", message["photo"])] if message.get("photo") else []
+    if message.get("file"):
+        kind = _TELEGRAM_KINDS.get(str(message.get("media_type")))
+        name, emoji = message.get("file_name") or message["file"], message.get("sticker_emoji")
+        found.append(_file(kind, name, message.get("mime_type"), emoji))
+    contact = _dict(message.get("contact_information"))
+    if contact:
+        found.append(_file("contact", None, None, " ".join(filter(None, map(str, contact.values())))))
+    if place := _dict(message.get("location_information")):
+        found.append(_file("location", None, None, f"{place.get('latitude')}, {place.get('longitude')}"))
+    return found
+
+
+def _with_offset(seconds: object, clock: object) -> object:
+    """Return a Unix time as ISO text with the offset of a clock without one; the clock if that can't be."""
+    try:
+        at = datetime.fromtimestamp(int(cast("Any", seconds)), UTC)
+        offset = datetime.fromisoformat(cast("Any", clock)) - at.replace(tzinfo=None)
+        return at.astimezone(timezone(offset)).isoformat()
+    except (TypeError, ValueError, OverflowError, OSError):
+        return clock
+
+
+_MESSENGER_KINDS = dict.fromkeys(("photos", "gifs", "sticker"), "image") | {
+    "videos": "video",
+    "audio_files": "audio",
+    "files": "file",
+}
+
+
+def _messenger(record: Record, left_out: Counter[str], _: str | None) -> Iterator[Record]:
+    session = record.get("thread_path") or record.get("title")
+
+    def sent(message: Record) -> float:
+        return float(at) if isinstance(at := message.get("timestamp_ms"), (int, float)) else 0.0
+
+    messages = _dicts(record["messages"])[::-1]  # newest first, so that this sorts messages of one moment, too
+    for message in sorted(messages, key=sent):
+        if message.get("is_unsent") or "call_duration" in message:
+            left_out["calls and withdrawn messages"] += 1
+            continue
+        speaker, text, share = (_mended(message.get(name)) for name in ("sender_name", "content", "share"))
+        files = [
+            _file(kind, each.get("uri"))
+            for name, kind in _MESSENGER_KINDS.items()
+            for each in (_dicts(message.get(name)) or [_dict(message.get(name))])
+            if each
+        ]
+        yield {
+            "text": text or _mended(_dict(share).get("share_text")) or _dict(share).get("link"),
+            "speaker": speaker,
+            "session_id": session,
+            "conversation": _mended(record.get("title")),
+            "occurred_at": _moment(sent(message) / 1000),
+            "external_id": f"messenger:{digest(session, speaker, text, sent(message), files)}",
+            "attachments": files,
+        }
+
+
+def _mended(text: object) -> Any:
+    """Return a text whose UTF-8 was read as Latin-1 as it was; others unchanged."""
+    try:
+        return text.encode("latin-1").decode("utf-8") if isinstance(text, str) else text
+    except UnicodeError:
+        return text
+
+
+def _google_chat(record: Record, left_out: Counter[str], file: str | None) -> Iterator[Record]:
+    for message in _dicts(record["messages"]):
+        if message.get("message_state") == "DELETED":
+            left_out["deleted messages"] += 1
+            continue
+        number, said = str(message.get("message_id") or ""), str(message.get("created_date")).replace("\u202f", " ")
+        try:
+            at = datetime.strptime(said, "%A, %B %d, %Y at %I:%M:%S %p %Z").replace(tzinfo=UTC).isoformat()
+        except ValueError:
+            at = said  # the refusal shows it
+        yield {
+            "text": message.get("text"),
+            "speaker": _dict(message.get("creator")).get("name") or _dict(message.get("creator")).get("email"),
+            "session_id": number.partition("/")[0] or file,
+            "occurred_at": at,
+            "external_id": number,
+            "attachments": [_file(None, each.get("original_name")) for each in _dicts(message.get("attached_files"))],
+        }
+
+
+def _discord(record: Record, left_out: Counter[str], _: str | None) -> Iterator[Record]:
+    session = " / ".join(str(_dict(record.get(name)).get("name") or name) for name in ("guild", "channel"))
+    for message in _dicts(record["messages"]):
+        if str(message.get("type", "Default")) not in _DISCORD_MESSAGES:
+            left_out["service messages"] += 1
+            continue
+        author = _dict(message.get("author"))
+        embeds = (each.get(name) for each in _dicts(message.get("embeds")) for name in ("title", "description"))
+        attached = _dicts(message.get("attachments"))
+        files = [_file(None, each.get("fileName"), url=each.get("url")) for each in attached]
+        stickers = [_file("image", each.get("name")) for each in _dicts(message.get("stickers"))]
+        yield {
+            "text": message.get("content") or "\n".join(each for each in embeds if isinstance(each, str) and each),
+            "speaker": author.get("nickname") or author.get("name"),
+            "session_id": session,
+            "occurred_at": message.get("timestamp"),
+            "external_id": f"discord:{session}:{message.get('id')}",
+            "attachments": files + stickers,
+            "reply_to": _dict(message.get("reference")).get("messageId"),
+        }
+
+
+_DISCORD_MESSAGES = ("Default", "Reply", "ChatInputCommand", "ContextMenuCommand", "0", "19", "20", "23")
+
+
 EXPORTS = tuple(
     Export(name, frozenset(fields.split()), frozenset(of_message.split()), frozenset(absent.split()), read)
     for name, fields, of_message, absent, read in (
@@ -237,6 +396,11 @@ EXPORTS = tuple(
         ("ShareGPT", "conversations", "from value", "", _share_gpt),
         ("Gemini", "contents", "parts", "", _gemini),
         ("Gemini", "role parts", "", "text content", _gemini_message),
+        ("Telegram", "about chats", "", "", _telegram_account),
+        ("Telegram", "type id messages", "id type date text", "", _telegram),
+        ("Messenger", "participants messages", "sender_name timestamp_ms", "", _messenger),
+        ("Google Chat", "messages", "creator created_date", "", _google_chat),
+        ("Discord", "guild channel messages", "", "", _discord),
     )
 )
 EXPORT_NAMES = tuple(dict.fromkeys(export.name for export in EXPORTS))
@@ -258,6 +422,13 @@ def _file(
 
 
 _MAX_DESCRIPTION = 2000
+
+
+def _moment(seconds: float) -> str | None:
+    try:
+        return datetime.fromtimestamp(seconds, UTC).isoformat()
+    except (ValueError, OverflowError, OSError):
+        return None
 
 
 def _dict(value: object) -> Record:

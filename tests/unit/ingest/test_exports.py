@@ -199,13 +199,7 @@ def test_a_codex_session_is_read_without_what_its_program_adds(tmp_path: Path) -
 
 def test_a_claude_export_is_read_with_roles_and_files(tmp_path: Path) -> None:
     at = "2026-03-02T09:00:40.000000Z"
-    block: dict[str, Any] = {
-        "start_timestamp": at,
-        "stop_timestamp": at,
-        "type": "text",
-        "text": "I live in Oslo.",
-        "citations": [],
-    }
+    block: dict[str, Any] = {"start_timestamp": at, "type": "text", "text": "I live in Oslo.", "citations": []}
     pasted = {"file_name": "lease.txt", "file_size": 9, "file_type": "text/plain", "extracted_content": "Clause 14"}
     talk: dict[str, Any] = {
         "uuid": "c1",
@@ -274,5 +268,132 @@ def test_messages_of_gemini_are_read_with_their_calls(tmp_path: Path) -> None:
 
 
 def test_json_of_something_else_is_told_the_known_exports(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match=r"exports are read of Claude Code, Codex, .* Gemini, ChatGPT and S"):
+    with pytest.raises(InvalidInput, match=r"exports are read of Claude Code, Codex, .* Discord, ChatGPT and S"):
         read(tmp_path, "x.json", [{"owner": "Ann"}])
+
+
+# Messengers
+
+
+def telegram(number: int, speaker: str, text: object, **fields: object) -> dict[str, Any]:
+    return {
+        "id": number,
+        "type": "message",
+        "date": "2026-03-01T12:04:50",
+        "date_unixtime": "1772359490",
+        "from": speaker,
+        "from_id": "user1",
+        "text": text,
+        "text_entities": [],
+        **fields,
+    }
+
+
+@pytest.mark.parametrize("whole_account", [False, True])
+def test_a_telegram_export_is_read_with_its_speakers(tmp_path: Path, whole_account: bool) -> None:
+    poll = {"question": "Where?", "closed": False, "answers": [{"text": "Rome", "voters": 1}, {"text": "Oslo"}]}
+    left = "(File not included. Change data exporting settings to download.)"
+    joined = {"id": 0, "type": "service", "date": "2026-03-01T09:00:00", "actor": "Olena", "text": ""}
+    joined |= {"action": "create_group", "title": "Climbing"}
+    messages = [
+        joined,
+        telegram(1, "Olena", ["see ", {"type": "link", "text": "https://x.example"}, " now"]),
+        telegram(2, "Marek", "", photo="photos/photo_1.jpg", width=8, reply_to_message_id=1),
+        telegram(3, "Marek", "", file=left, media_type="voice_message", mime_type="audio/ogg"),
+        telegram(4, "Olena", "", poll=poll),
+        telegram(5, "Olena", "ok"),
+        telegram(6, "Olena", "ok"),
+        telegram(7, "Olena", ""),
+    ]
+    chat = {"name": "Climbing", "type": "private_supergroup", "id": 4011, "messages": messages}
+    account: dict[str, Any] = {
+        "about": "Here is your data.",
+        "contacts": {"list": []},
+        "chats": {"about": "x", "list": [chat]},
+    }
+
+    turns, notes, refused = read(tmp_path, "result.json", account if whole_account else chat)
+
+    assert said(turns) == [
+        (None, "Olena", "see https://x.example now"),
+        (None, "Marek", "[image: photo_1.jpg]"),
+        (None, "Marek", "[audio: audio/ogg]"),
+        (None, "Olena", "Where?\n- Rome\n- Oslo"),
+        (None, "Olena", "ok"),
+        (None, "Olena", "ok"),
+    ]
+    assert turns[0].occurred_at == datetime(2026, 3, 1, 10, 4, 50, tzinfo=UTC)
+    assert turns[0].metadata == {"conversation": "Climbing", "utc_offset": "+0200"}
+    assert turns[1].metadata["reply_to"] == 1
+    assert [turn.external_id for turn in turns] == [f"telegram:4011:{n}" for n in range(1, 7)]
+    assert {turn.session_id for turn in turns} == {"4011"}
+    assert (notes, refused) == (["left out: service messages (1), messages without content (1)"], [])
+
+
+def test_an_old_telegram_export_has_local_times(tmp_path: Path) -> None:
+    message = telegram(1, "Olena", "Hi")
+    del message["date_unixtime"]
+    chat = {"name": "Olena", "type": "personal_chat", "id": 1, "messages": [message]}
+    [turn], _, _ = read(tmp_path, "result.json", chat, zone=UTC)
+    assert turn.occurred_at == datetime(2026, 3, 1, 12, 4, 50, tzinfo=UTC)
+
+
+def test_a_messenger_export_is_read_in_the_order_of_its_times_and_with_its_letters(tmp_path: Path) -> None:
+    messages = [
+        {"sender_name": "Ana", "timestamp_ms": 1772355720000, "content": "Call", "call_duration": 3},
+        {"sender_name": "Ben", "timestamp_ms": 1772355660000, "photos": [{"uri": "inbox/p.jpg"}]},
+        {"sender_name": "Jos\u00c3\u00a9", "timestamp_ms": 1772355600000, "content": "b"},
+        {"sender_name": "Ana", "timestamp_ms": 1772355600000, "content": "caf\u00c3\u00a9 at noon?"},
+        {"sender_name": "Ana", "timestamp_ms": 1772355500000, "share": {"link": "https://x.example"}},
+    ]
+    thread = {"participants": [{"name": "Ana"}], "title": "Ana", "thread_path": "inbox/ana", "messages": messages}
+    turns, notes, refused = read(tmp_path, "message_1.json", thread)
+    assert said(turns) == [
+        (None, "Ana", "https://x.example"),
+        (None, "Ana", "café at noon?"),
+        (None, "José", "b"),
+        (None, "Ben", "[image: p.jpg]"),
+    ]
+    assert turns[1].occurred_at == datetime.fromtimestamp(1772355600, UTC)
+    assert ({turn.session_id for turn in turns}, refused) == ({"inbox/ana"}, [])
+    assert notes == ["left out: calls and withdrawn messages (1)"]
+
+
+def test_google_chat_is_read_with_its_creators(tmp_path: Path) -> None:
+    message = {
+        "creator": {"name": "Ana Lopes", "email": "a@x.example", "user_type": "Human"},
+        "created_date": "Monday, March 2, 2026 at 9:01:02\u202fPM UTC",
+        "text": "I live in Oslo.",
+        "topic_id": "t1",
+        "message_id": "space/t1/m1",
+    }
+    deleted = {**message, "message_state": "DELETED", "message_id": "space/t1/m2"}
+    [turn], notes, refused = read(tmp_path, "messages.json", {"messages": [message, deleted]})
+    assert (turn.speaker, turn.text, turn.session_id) == ("Ana Lopes", "I live in Oslo.", "space")
+    assert (turn.occurred_at, turn.external_id) == (datetime(2026, 3, 2, 21, 1, 2, tzinfo=UTC), "space/t1/m1")
+    assert (notes, refused) == (["left out: deleted messages (1)"], [])
+
+
+def test_a_discord_channel_is_read_with_its_nicknames(tmp_path: Path) -> None:
+    def message(number: int, **fields: object) -> dict[str, Any]:
+        author = {"id": "9", "name": "grendel", "nickname": "DM Grendel", "isBot": False}
+        common = {"id": str(number), "type": "Default", "timestamp": "2026-02-01T18:00:50+00:00", "content": ""}
+        return {**common, "author": author, "attachments": [], "embeds": [], "stickers": [], **fields}
+
+    files = [{"id": "1", "url": "https://x.example/map.png", "fileName": "map.png", "fileSizeBytes": 1}]
+    channel = {
+        "guild": {"id": "1", "name": "Dungeon Nerds"},
+        "channel": {"id": "2", "type": "GuildTextChat", "name": "general"},
+        "messages": [
+            message(1, type="GuildMemberJoin", content="Joined the server."),
+            message(2, content="Session 14 is up"),
+            message(3, type="Reply", content="ok", reference={"messageId": "2"}),
+            message(4, attachments=files),
+            message(5, embeds=[{"title": "Poll", "description": "Saturday?"}]),
+        ],
+    }
+    turns, notes, refused = read(tmp_path, "general.json", channel)
+    assert [turn.text for turn in turns] == ["Session 14 is up", "ok", "[file: map.png]", "Poll\nSaturday?"]
+    assert {(turn.speaker, turn.session_id) for turn in turns} == {("DM Grendel", "Dungeon Nerds / general")}
+    assert (turns[1].metadata, turns[1].external_id) == ({"reply_to": "2"}, "discord:Dungeon Nerds / general:3")
+    assert (notes, refused) == (["left out: service messages (1)"], [])
