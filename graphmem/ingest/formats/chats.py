@@ -20,10 +20,35 @@ _FILE = re.compile(
     r"<(?:attached|Anhang|adjunto|pièce jointe|allegato): ([^<>]{1,255})>"
     r"|([^\n/\\<>]{1,255}\.\w{2,5}) \((?:file attached|Datei angehängt|archivo adjunto|fichier joint|file allegato)\)"
 )
-_OMITTED = re.compile(r"<?([\w ]{2,20}?)(?: omitted| ausgeschlossen| weggelassen)>?")
+_OMITTED = re.compile(
+    r"(?:([^•\n]{1,255}) • [^•\n]{1,40} )?(<?)([\w ]{2,20}?)"
+    r"(?: (?:omitted|ausgeschlossen|weggelassen|omise?s?|absente?|omitid[ao]s?|omess[aeio]|ocult[ao]|ocultad[ao])"
+    r"|は含まれていません)>?"
+)
 _EDITED = re.compile(r"<(?:This message was edited|Diese Nachricht wurde bearbeitet)\.?>\s{0,4}\Z")
-_KINDS = {"image": "image", "bild": "image", "sticker": "image", "gif": "image", "video": "video", "audio": "audio"}
-_MARKS = dict.fromkeys(map(ord, "\u200e\u200f\u202a\u202c\ufeff"))
+_KINDS = {
+    word: kind
+    for kind, words in {
+        "image": "image bild imagen imagem immagine photo foto 画像 写真 sticker スタンプ gif",
+        "video": "video vidéo vídeo videonachricht ビデオ 動画",
+        "audio": "audio áudio sprachnachricht 音声 オーディオ",
+        "file": "document dokument documento ドキュメント kontaktkarte",
+    }.items()
+    for word in words.split()
+}
+_NOTICE = re.compile(
+    r"null"
+    r"|This message was deleted|You deleted this message|Missed (?:group )?(?:voice|video) call"
+    r"|Diese Nachricht wurde gelöscht|Du hast diese Nachricht gelöscht"
+    r"|Verpasster (?:Gruppen-?)?(?:[Ss]prach|[Vv]ideo)anruf"
+    r"|Ce message a été supprimé|Vous avez supprimé ce message|Appel (?:vocal|vidéo) (?:de groupe )?manqué"
+    r"|(?:Se eliminó|Eliminaste) este mensaje|(?:Videoll|Ll)amada (?:de voz )?perdida"
+    r"|このメッセージは削除されました|このメッセージを削除しました|(?:音声|ビデオ)通話に応答がありません|不在着信"
+)
+"""Whole messages that WhatsApp writes under the name of a person, without the mark that iPhones add."""
+_SHARED = re.compile(r"[^\s:]{1,30} ?:(?: ?https?://|\n)")  # marked by iPhones as well: places and polls
+_MARK = "\u200e"
+_MARKS = dict.fromkeys(map(ord, f"{_MARK}\u200f\u202a\u202c\u2066\u2067\u2068\u2069\ufeff"))
 _MAX_SPEAKER = 100
 
 _CUE = re.compile(r"\s{0,8}(?:(\d{1,3}):)?(\d{1,2}):(\d\d)[.,](\d{1,3})\s{1,8}-->")
@@ -41,11 +66,12 @@ class _ChatLine:
     date: tuple[str, str, str, str]  # first number, sign, second, third
     clock: tuple[int, int, int]
     speaker: str
+    is_marked: bool
     lines: list[str] = field(default_factory=list[str])
 
 
 def whatsapp_turns(source: Source, refused: Report) -> Iterator[Turn]:
-    """Yield the messages of a WhatsApp export without system notes.
+    """Yield the messages of a WhatsApp export without what the program itself says.
 
     The order of day and month is inferred from all dates, so the whole file is held in memory; WhatsApp exports at most
     40,000 messages.
@@ -67,7 +93,10 @@ def whatsapp_turns(source: Source, refused: Report) -> Iterator[Turn]:
             at = datetime(*_ordered(each.date, order), *each.clock, tzinfo=zone)
             if at != before:
                 repeats, before = {}, at
-            text, attachments = _words("\n".join(each.lines))
+            text, attachments = _words("\n".join(each.lines), is_marked=each.is_marked)
+            by_program = each.is_marked and not attachments and not _SHARED.match(text)
+            if by_program or _NOTICE.fullmatch(text.rstrip(".。")):
+                continue
             key = digest(at.replace(tzinfo=None).isoformat(), each.speaker, text)
             repeats[key] = repeats.get(key, 0) + 1
             yield Turn(
@@ -98,7 +127,7 @@ def _whatsapp_lines(lines: Iterator[tuple[int, str]]) -> Iterator[_ChatLine]:
             continue
         if current is not None:
             yield current
-        first, sign, second, third, hour, minute, seconds, half, rest = match.groups()
+        first, sign, second, third, before, hour, minute, seconds, after, rest = match.groups()
         speaker, colon, text = rest.partition(": ")
         if not colon and rest.endswith(":"):
             speaker, colon = rest[:-1], ":"
@@ -106,9 +135,11 @@ def _whatsapp_lines(lines: Iterator[tuple[int, str]]) -> Iterator[_ChatLine]:
         if is_note:
             current = None
             continue
-        hours = int(hour) % 12 + (12 if half[0] in "Pp" else 0) if half else int(hour)
+        half = before or after
+        hours = int(hour) % 12 + (12 if half[0] in "Pp下" or half == "午後" else 0) if half else int(hour)
+        is_marked = raw.partition(": ")[2].startswith(_MARK)
         clock = (hours, int(minute), int(seconds or 0))
-        current = _ChatLine(number, (first, sign, second, third), clock, speaker.strip(), [text])
+        current = _ChatLine(number, (first, sign, second, third), clock, speaker.strip("~ \u202f"), is_marked, [text])
     if current is not None:
         yield current
 
@@ -145,13 +176,17 @@ def _ordered(date: tuple[str, str, str, str], order: DateOrder) -> tuple[int, in
     return (year + 2000 if year < 100 else year, month, day)
 
 
-def _words(text: str) -> tuple[str, tuple[Attachment, ...]]:
-    """Return the text of a message without file markers, and its attachments."""
+def _words(text: str, *, is_marked: bool) -> tuple[str, tuple[Attachment, ...]]:
+    """Return the text of a message without file markers, and its attachments.
+
+    A file that the export lacks is told by a known word, in angle brackets, or with the mark of an iPhone.
+    """
     attachments: list[Attachment] = []
     words: list[str] = []
     for line in _EDITED.sub("", text).split("\n"):
-        if omitted := _OMITTED.fullmatch(line.strip()):
-            attachments.append(Attachment(kind=_KINDS.get(omitted[1].lower(), "file")))
+        omitted = _OMITTED.fullmatch(line.strip())
+        if omitted and (omitted[2] or is_marked or omitted[3].lower() in _KINDS):
+            attachments.append(Attachment(kind=_KINDS.get(omitted[3].lower(), "file"), name=omitted[1]))
         elif file := _FILE.fullmatch(line.strip()):
             attachments.append(_file(file[1] or file[2]))
         else:

@@ -409,7 +409,8 @@ _CONTROLS = bytes({*range(32), 0x7F} - set(b"\t\n\v\f\r\x1b"))
 _MAX_CONTROLS = 0.03  # share of bytes; compressed data has 0.1, text in any encoding of bytes nearly none
 _SPACE = "[ \u00a0\u202f]"
 WHATSAPP_LINE = re.compile(
-    rf"[\u200e\u200f\ufeff]{{0,3}}\[?(\d{{1,4}})([./-])(\d{{1,2}})\2(\d{{1,4}}),?{_SPACE}(\d{{1,2}})[:.](\d{{2}})"
+    rf"[\u200e\u200f\ufeff]{{0,3}}\[?(\d{{1,4}})([./-])(\d{{1,2}})\2(\d{{1,4}}),?(?:{_SPACE}à)?{_SPACE}"
+    rf"(午前|午後|上午|下午)?{_SPACE}?(\d{{1,2}})[:.](\d{{2}})"
     rf"(?:[:.](\d{{2}}))?{_SPACE}?([AaPp]\.?{_SPACE}?[Mm]\.?)?(?:\]{_SPACE}?|{_SPACE}-{_SPACE})(.*)",
     re.DOTALL,
 )

@@ -331,8 +331,24 @@ def test_a_slack_channel_has_names_threads_files_and_no_notes(tmp_path: Path) ->
         ),
         (["1/2/26, 20:00 - Maya: Hi", "31/1/26, 8:00 - Tom: Yo"], datetime(2026, 2, 1, 20, tzinfo=BERLIN)),
         (["2026-02-01, 20:00 - Maya: Hi"], datetime(2026, 2, 1, 20, tzinfo=BERLIN)),
+        (["13/02/2026 à 19:05 - Maya: Hi"], datetime(2026, 2, 13, 19, 5, tzinfo=BERLIN)),
+        (["13/2/26, 7:05\u202fp.\xa0m. - Maya: Hi"], datetime(2026, 2, 13, 19, 5, tzinfo=BERLIN)),
+        (["2026/2/13 午後7:06 - Maya: Hi"], datetime(2026, 2, 13, 19, 6, tzinfo=BERLIN)),
+        (["[2026/2/13 上午0:06:01] Maya: Hi"], datetime(2026, 2, 13, 0, 6, 1, tzinfo=BERLIN)),
     ],
-    ids=["german", "german iphone", "german long", "us", "us iphone", "british", "iso"],
+    ids=[
+        "german",
+        "german iphone",
+        "german long",
+        "us",
+        "us iphone",
+        "british",
+        "iso",
+        "french",
+        "spanish",
+        "japanese",
+        "chinese",
+    ],
 )
 def test_the_dates_of_a_whatsapp_export_are_read_in_the_order_of_the_whole_file(
     tmp_path: Path, lines: list[str], moment: datetime
@@ -516,6 +532,70 @@ def test_crafted_headers_take_no_longer_than_their_size_and_cost_their_mail_only
     turns, _ = turns_of(tmp_path, "in.mbox", f"{begin}{headers}\nHi\n\n{begin}{REPLY}")
     assert time.process_time() - begun < 0.5
     assert turns[-1].external_id == "2@example.org"
+
+
+def test_what_whatsapp_itself_says_on_an_iphone_is_left_out(tmp_path: Path) -> None:
+    mark = "\u200e"
+    text = f"""{mark}[3/13/26, 6:02:13\u202fPM] Clan: {mark}Messages and calls are end-to-end encrypted.\r
+{mark}[3/13/26, 6:02:14\u202fPM] Clan: {mark}Mum created this group\r
+[3/13/26, 6:02:15\u202fPM] Dan: lunch: {mark}yes?\r
+[3/13/26, 6:02:20\u202fPM] Dan: {mark}This message was deleted.\r
+[3/13/26, 6:03:20\u202fPM] ~\u202f+44 7700 900123: {mark}image omitted\r
+{mark}[3/13/26, 6:03:21\u202fPM] Dan: {mark}POLL:\r
+Lunch?\r
+{mark}OPTION: Pizza ({mark}2 votes)\r
+[3/13/26, 6:03:22\u202fPM] Dan: {mark}Location: https://maps.google.com/?q=1,2\r
+{mark}[3/13/26, 6:03:23\u202fPM] Dan: bill.pdf • {mark}2 pages {mark}document omitted\r
+[3/13/26, 6:03:24\u202fPM] Dan: hi @\u2068Priya Shah\u2069\r
+{mark}[3/14/26, 6:02:13\u202fPM] Clan: {mark}Mum added Priya\r
+"""
+    turns, refused = turns_of(tmp_path, "_chat.txt", text, zone=BERLIN)
+    assert [(turn.speaker, turn.text) for turn in turns] == [
+        ("Dan", "lunch: yes?"),
+        ("+44 7700 900123", "[image]"),
+        ("Dan", "POLL:\nLunch?\nOPTION: Pizza (2 votes)"),
+        ("Dan", "Location: https://maps.google.com/?q=1,2"),
+        ("Dan", "[file: bill.pdf]"),
+        ("Dan", "hi @Priya Shah"),
+    ]
+    assert refused == []
+
+
+@pytest.mark.parametrize(
+    "notice",
+    [
+        "null",
+        "This message was deleted",
+        "You deleted this message",
+        "Missed voice call",
+        "Diese Nachricht wurde gelöscht.",
+        "Du hast diese Nachricht gelöscht.",
+        "Verpasster Sprachanruf",
+        "Ce message a été supprimé",
+        "Appel vocal manqué",
+        "Se eliminó este mensaje.",
+    ],
+)
+def test_what_whatsapp_says_in_place_of_a_message_is_left_out(tmp_path: Path, notice: str) -> None:
+    text = f"13.03.26, 18:03 - Dan: {notice}\n13.03.26, 18:04 - Dan: {notice}, I saw\n"
+    turns, _ = turns_of(tmp_path, "chat.txt", text, zone=BERLIN)
+    assert [turn.text for turn in turns] == [f"{notice}, I saw"]
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("<Médias omis>", "[file]"),
+        ("<Multimedia omitido>", "[file]"),
+        ("<メディアは含まれていません>", "[file]"),
+        ("vidéo absente", "[video]"),
+        ("Sprachnachricht weggelassen", "[audio]"),
+        ("Marie absente", "Marie absente"),
+    ],
+)
+def test_files_that_an_export_lacks_are_attachments_in_other_languages(tmp_path: Path, line: str, shown: str) -> None:
+    [turn], _ = turns_of(tmp_path, "chat.txt", f"13.03.26, 18:03 - Dan: {line}\n", zone=BERLIN)
+    assert turn.text == shown
 
 
 # Subtitles, pages, tables
