@@ -426,6 +426,7 @@ _RULE = re.compile(r" {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*$")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _SENTENCE_END = re.compile(r"[.!?…。！？][\"'”’)\]]*\s")
 _FRONT_MATTER_LINES = 100
+_FEW_LINES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -440,7 +441,8 @@ class Passage:
 def passages(lines: Iterator[tuple[int, str]], *, markdown: bool = False) -> Iterator[Passage]:
     """Split lines into passages of at most 2,000 characters, at paragraphs where possible.
 
-    A longer paragraph is split at the end of a sentence, else at a space.
+    A longer paragraph is split at the end of a sentence, else at a space; code, tables and logs at the end of a line. A
+    code block that fits into a passage stays together.
 
     Parameters
     ----------
@@ -464,12 +466,15 @@ def passages(lines: Iterator[tuple[int, str]], *, markdown: bool = False) -> Ite
             headings = [known for known in headings if known[0] < found[0]] + [found]
             holder.path = tuple(name for _, name in headings)
             continue
+        before = fence
         if markdown:
             fence = _fence_after(text, fence)
+            if fence and not before:
+                holder.begin_block()
         if (not text and not fence) or (markdown and not fence and _RULE.match(text)):
             yield from holder.end_paragraph()
         else:
-            yield from holder.add_line(number, text)
+            yield from holder.add_line(number, text, in_code=bool(fence or before))
     yield from holder.drain()
 
 
@@ -505,6 +510,7 @@ class _Holder:
         self._lines: list[str] = []
         self._size = 0
         self._line = 0
+        self._block = 0  # where a code block begins in the current paragraph
 
     def take_only_line(self) -> str:
         """Remove and return the current paragraph if it has exactly one line, else return an empty string."""
@@ -514,7 +520,11 @@ class _Holder:
         self._lines, self._size = [], 0
         return text.strip()
 
-    def add_line(self, number: int, text: str) -> Iterator[Passage]:
+    def begin_block(self) -> None:
+        """Note that the next line begins a code block."""
+        self._block = self._size
+
+    def add_line(self, number: int, text: str, *, in_code: bool = False) -> Iterator[Passage]:
         if not self._lines:
             self._line = number
         self._lines.append(text)
@@ -524,9 +534,10 @@ class _Holder:
         yield from self._emit()
         rest = "\n".join(self._lines)
         while len(rest) > _LIMIT:
-            cut = _cut(rest)
+            cut = self._block or _cut(rest, by_line=in_code or _is_by_line(rest[:_LIMIT]))
             yield Passage(self.path, rest[:cut].strip(), self._line)
-            rest, self._line = rest[cut:].lstrip(), number
+            self._line += rest.count("\n", 0, cut)
+            rest, self._block = rest[cut:].lstrip(), 0
         self._lines, self._size = ([rest], len(rest) + 1) if rest else ([], 0)
 
     def end_paragraph(self) -> Iterator[Passage]:
@@ -538,7 +549,7 @@ class _Holder:
             self._done_line = self._line
         self._done.append("\n".join(self._lines))
         self._done_size += self._size + 1
-        self._lines, self._size = [], 0
+        self._lines, self._size, self._block = [], 0, 0
 
     def drain(self) -> Iterator[Passage]:
         yield from self.end_paragraph()
@@ -551,8 +562,17 @@ class _Holder:
             yield Passage(self.path, text, self._done_line)
 
 
-def _cut(text: str) -> int:
-    """Return the split position of a long text: after a sentence in the second half of it, else at a space."""
+def _is_by_line(text: str) -> bool:
+    """Return whether the lines of a text are rows of a table or a log: few begin with a small letter, as prose does."""
+    lines = text.split("\n")
+    wrapped = sum(line[:1].isalpha() and not line[:1].isupper() for line in lines)
+    return len(lines) > _FEW_LINES and wrapped * 4 < len(lines)
+
+
+def _cut(text: str, *, by_line: bool) -> int:
+    """Return the split position of a long text: after a line or sentence in the second half of it, else at a space."""
+    if by_line and (end := text.rfind("\n", _LIMIT // 2, _LIMIT)) > 0:
+        return end + 1
     ends = [match.end() for match in _SENTENCE_END.finditer(text, _LIMIT // 2, _LIMIT)]
     if ends:
         return ends[-1]

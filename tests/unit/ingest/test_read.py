@@ -580,3 +580,35 @@ def test_a_year_or_month_of_a_fact_is_its_first_day(tmp_path: Path) -> None:
     with open_source(path) as source:
         begins = [triple.valid_from for triple in read_triples(source, lambda _: None)]
     assert begins == [datetime(2020, 1, 1, tzinfo=UTC), datetime(2020, 5, 1, tzinfo=UTC)]
+
+
+def texts_of(path: Path) -> list[str]:
+    items, _ = items_of(path)
+    return [item.text for item in items]
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("table.md", [f"| row {i} | value {i}. With some words, to be long |" for i in range(90)]),
+        ("app.log.txt", [f"2026-01-05 10:00:{i % 60:02} INFO main: Started. Port {i} is bound." for i in range(90)]),
+        ("code.md", ["```", *(f"do_something(with_{i}, 'A sentence. And more')" for i in range(90)), "```"]),
+    ],
+)
+def test_tables_logs_and_code_are_split_between_lines(tmp_path: Path, name: str, lines: list[str]) -> None:
+    texts = texts_of(written(tmp_path, name, *lines))
+    assert len(texts) > 2
+    assert all(len(text) <= 2000 for text in texts)
+    assert [line for text in texts for line in text.split("\n")] == lines
+
+
+def test_wrapped_prose_is_split_between_sentences(tmp_path: Path) -> None:
+    line = "the river is wide. A stone of Norway\nlies in the garden and nobody has seen"
+    texts = texts_of(written(tmp_path, "story.txt", *([line] * 60)))
+    assert all(text.endswith("wide.") for text in texts[:-1])
+
+
+def test_a_code_block_that_fits_stays_together(tmp_path: Path) -> None:
+    code = ["```", *(f"call(number={i})" for i in range(60)), "```"]
+    texts = texts_of(written(tmp_path, "guide.md", *(f"A line of the text {i}." for i in range(50)), *code))
+    assert texts[1] == "\n".join(code)
