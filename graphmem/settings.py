@@ -87,7 +87,7 @@ class Settings(BaseSettings):
     )
 
     extractor: str = Field("auto", description="auto, spacy, none, recorded:FILE or llm:PROVIDER:MODEL")
-    document_facts: bool = Field(False, description="whether spacy takes facts from documents, besides names")
+    document_facts: bool = Field(False, description="whether spacy takes facts from documents and mails, besides names")
     llm: Annotated[str | None, _OR_NONE] = Field(
         None, description="LangChain model as provider:model, for extraction and contradictions"
     )

@@ -78,8 +78,8 @@ class SpacyExtractor(Extractor):
     ontology
         Known relations and short names.
     document_facts
-        Whether to take facts from documents; if False, only names are. The rules are made for what people say of
-        themselves and of those they know; of the facts in other prose too many are wrong or of no use.
+        Whether to take facts from documents and mails; if False, only names are. The rules are made for what people
+        say of themselves and of those they know; of the facts in other prose too many are wrong or of no use.
     """
 
     def __init__(
@@ -132,10 +132,10 @@ class SpacyExtractor(Extractor):
             return error
 
     def _extraction(self, request: ExtractionRequest, doc: Doc, further: Sequence[str]) -> Extraction:
-        if request.episode.source == "document" and not self._document_facts:
+        episode = request.episode
+        if (episode.source == "document" or _is_mail(episode)) and not self._document_facts:
             return self._names(request, doc, further)
         edges, endings, mentioned = self._found(request, doc)
-        episode = request.episode
         if episode.speaker and episode.title is None:
             edges += attributes(with_apostrophes(own_words(completed(request), [episode.speaker])), episode.speaker)
             more, wrong = self._corrected(request, edges)
@@ -165,7 +165,7 @@ class SpacyExtractor(Extractor):
         return replace(found, endings=tuple(dict.fromkeys(endings)), short_names=short)
 
     def _names(self, request: ExtractionRequest, doc: Doc, further: Sequence[str]) -> Extraction:
-        """Return the names in a document."""
+        """Return the names in a document or mail."""
         mentioned: dict[tuple[str, str], ExtractedEntity] = {}
         for piece in chain([doc], further):
             if len(mentioned) >= _ENOUGH_NAMES:
@@ -277,9 +277,14 @@ def _with_aliases(found: Extraction, aliases: Iterable[tuple[str, str]]) -> Extr
     return replace(found, entities=tuple(entities.values()))
 
 
+def _is_mail(episode: Episode) -> bool:
+    """Return whether a message has a subject, as mails have."""
+    return "subject" in episode.metadata
+
+
 def _is_written(episode: Episode) -> bool:
-    """Return whether a message is rather a piece of writing: a mail, which has a subject, or a long text."""
-    return episode.speaker is not None and ("subject" in episode.metadata or len(episode.text) > _LONG)
+    """Return whether a message is rather a piece of writing: a mail or a long text."""
+    return episode.speaker is not None and (_is_mail(episode) or len(episode.text) > _LONG)
 
 
 def _of_acquaintances(

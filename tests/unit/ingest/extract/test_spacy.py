@@ -745,6 +745,19 @@ def test_a_document_gives_names_and_no_facts_unless_asked_for() -> None:
     assert {"Ada Lovelace", "London"} <= {entity.name for entity in found.entities}
 
 
+def test_a_mail_gives_names_and_no_facts_unless_asked_for() -> None:
+    text = "I moved to London. My brother Charles is a teacher."
+    mail = Episode(scope=Scope("t"), text=text, speaker="Nora", occurred_at=MONDAY, metadata={"subject": "News"})
+    (names,), (facts,) = (
+        one.extract([ExtractionRequest(mail)]) for one in (SpacyExtractor(), SpacyExtractor(document_facts=True))
+    )
+    assert isinstance(names, Extraction)
+    assert isinstance(facts, Extraction)
+    assert (names.edges, names.endings) == ((), ())
+    assert {"London", "Charles"} <= {entity.name for entity in names.entities}
+    assert {edge.relation for edge in facts.edges} >= {"lives_in", "has_brother"}
+
+
 def test_names_of_a_long_document_are_read_from_all_its_parts() -> None:
     filler = "It was a long winter and nothing happened at all. " * 1_000
     found = read(SpacyExtractor(), "Journey", f"Ada Lovelace visited London. {filler} Charles Babbage lived in Exeter.")
