@@ -243,6 +243,14 @@ def helpers(verb: Token) -> list[Token]:
     return [child for child in verb.children if child.dep_ in ("aux", "auxpass")]
 
 
+def is_death(verb: Token) -> bool:
+    """Return whether a verb says that somebody died: "passed away", "had to be put down"."""
+    words_after = {c.lower_ for c in verb.children}
+    put = verb.lemma_ == "put" and verb.tag_ == "VBN" and any(h.dep_ == "auxpass" for h in helpers(verb))
+    asleep = "down" in words_after or any(t.lower_ == "sleep" for t in verb.subtree)
+    return verb.lemma_ == "die" or (verb.lemma_ == "pass" and "away" in words_after) or (put and asleep)
+
+
 def shared_helpers(verb: Token) -> list[Token]:
     """Return the auxiliaries of a verb, own or shared: "I'm packing and leaving", "was built and sold"."""
     own = helpers(verb)

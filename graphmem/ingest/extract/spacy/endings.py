@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from graphmem.ingest.extract.spacy import words
-from graphmem.ingest.extract.spacy.clauses import Clause, helpers, objects_of, prepositions
+from graphmem.ingest.extract.spacy.clauses import Clause, is_death, objects_of, prepositions
 from graphmem.ingest.extract.spacy.homes_and_jobs import is_outing, jobless
 from graphmem.ingest.extract.spacy.names import End, Names
 from graphmem.ingest.extract.spacy.statements import Period, Statement, presumed_end, verb_form
@@ -29,7 +29,7 @@ def endings(clause: Clause, subject: End, names: Names, period: Period) -> Itera
 
 def _death(clause: Clause, subject: End, names: Names) -> Iterator[Statement]:
     """Yield the end of pets and partnerships for "Rex died", "my dog Rex passed away"."""
-    dead = [subject] if _is_death(clause.verb) and not objects_of(clause.verb, "dobj") else []
+    dead = [subject] if is_death(clause.verb) and not objects_of(clause.verb, "dobj") else []
     if any(c.lower_ == "down" for c in clause.verb.children) and clause.verb.lemma_ == "put" and not clause.passive:
         dead = [e for t in objects_of(clause.verb, "dobj") if t.pos_ == "PROPN" for e in names.end(t)]
     for end in dead if clause.past or len(clause.chain) > 1 else ():
@@ -39,14 +39,6 @@ def _death(clause: Clause, subject: End, names: Names) -> Iterator[Statement]:
         if known and not end.role and names.speaker is not None:
             for relation in (*words.PET_RELATIONS, "married_to", "has_partner"):
                 yield presumed_end(relation, end, names.speaker)
-
-
-def _is_death(verb: Token) -> bool:
-    """Return whether a verb says that somebody died: "passed away", "had to be put down"."""
-    words_after = {c.lower_ for c in verb.children}
-    put = verb.lemma_ == "put" and verb.tag_ == "VBN" and any(h.dep_ == "auxpass" for h in helpers(verb))
-    asleep = "down" in words_after or any(t.lower_ == "sleep" for t in verb.subtree)
-    return verb.lemma_ == "die" or (verb.lemma_ == "pass" and "away" in words_after) or (put and asleep)
 
 
 def _moved_out(clause: Clause, subject: End, names: Names) -> Iterator[Statement]:

@@ -12,7 +12,15 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from graphmem.ingest.extract.spacy import words
-from graphmem.ingest.extract.spacy.clauses import dated, is_denied, negation, objects_of, participles, subjects_of
+from graphmem.ingest.extract.spacy.clauses import (
+    dated,
+    is_death,
+    is_denied,
+    negation,
+    objects_of,
+    participles,
+    subjects_of,
+)
 from graphmem.ingest.extract.spacy.facts import COMMON, EXPLICIT, PLAIN
 from graphmem.ingest.extract.spacy.homes_and_jobs import is_occupation
 from graphmem.ingest.extract.spacy.kin import introduced, is_former, is_likeness, is_named, role_of
@@ -119,7 +127,7 @@ def _relative(token: Token, owner: End, named: End | None, names: Names) -> Iter
         fact = f"{named.name} {'was' if over else 'is'} {owner.name}'s {role}."
         yield replace(_edge(owner, relation, named, fact, certainty), ended=over)
         return
-    if is_former(token) or owner.kind != "person" or (noun == "partner" and _in_business(token)):
+    if is_former(token) or _is_dead(token) or owner.kind != "person" or (noun == "partner" and _in_business(token)):
         return
     remains = token.dep_ == "dobj" and token.head.lemma_ in words.REMAINING
     if token.dep_ == "attr" or remains or is_named(token) or (token.dep_ == "poss" and token.head.lower_ == "name"):
@@ -133,6 +141,13 @@ def _relative(token: Token, owner: End, named: End | None, names: Names) -> Iter
             certainty = min(PLAIN, owner.certainty) if owner.role != "addressee" else 0.5
             whose = words.has(role)
             yield _edge(owner, whose, end, f"{owner.name} has {article}{phrase}.", certainty)
+
+
+def _is_dead(relative: Token) -> bool:
+    """Return whether a clause says that a relative died: "my husband died", "I lost my sister to cancer"."""
+    if relative.dep_ == "dobj" and relative.tag_ == "NN":
+        return relative.head.lemma_ == "lose" and relative.lemma_.lower() in words.KIN
+    return relative.dep_ == "nsubj" and is_death(relative.head)
 
 
 def _in_business(partner: Token) -> bool:
