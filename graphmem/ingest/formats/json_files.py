@@ -34,6 +34,7 @@ _DECODER = json.JSONDecoder(parse_constant=lambda _: None)
 _CUT_OFF = 12  # characters at the end of the buffer that may be an incomplete token: \\u12, fals, -
 _NOT_SAID = ("thoughts", "reasoning_recap", "user_editable_context", "model_editable_context", "system_error")
 _SLACK_NOTES = re.compile(r"(?:channel|group)_\w+|bot_(?:add|remove)|pinned_item|unpinned_item|tombstone|reminder_add")
+_SLACK_LISTS = ("rich_text", "rich_text_list")
 _SLACK_LINK = re.compile(r"<([@#!]?)([^<>|]{1,500})(?:\|([^<>]{0,500}))?>")
 
 
@@ -179,22 +180,61 @@ def _moment(seconds: object) -> datetime | None:
 
 
 def slack_turns(source: Source, refused: Report) -> Iterator[Turn]:
-    """Yield the messages of one day of a channel in a Slack export, without join and leave notes."""
+    """Yield the messages of one day of a channel in a Slack export, without join and leave notes and empty ones."""
     path = source.path.absolute() if isinstance(source.path, Path) else source.path or Path("slack", "-")
     folder, users = path.parent, path.parent.parent / "users.json"
     known = source.path is not None and users.is_file()
     people: Mapping[str, str] = _slack_people(users, modified_at(users, UTC)) if known else {}
+    empty = 0
     for number, value in records(source, refused):
         message = _dict(value)
         if _SLACK_NOTES.fullmatch(str(message.get("subtype"))):
             continue
+        text = _slack_text(_slack_words(message), people)
+        if message and not text.strip() and not message.get("files"):
+            empty += 1
+            continue
         try:
-            yield _slack_turn(message, folder.name, people)
+            yield _slack_turn(message, text, folder.name, people)
         except InvalidInput as error:
             refused(Refused(source.name, number, reason_of(error)))
+    if empty:
+        source.notes.append(f"left out: messages without content ({empty:,})")
 
 
-def _slack_turn(message: dict[str, Any], channel: str, people: Mapping[str, str]) -> Turn:
+def _slack_words(message: dict[str, Any]) -> str:
+    """Return the text of a message, or of its blocks, and of its attachments; of links if it has no other text."""
+    found = [str(message.get("text") or "") or "\n".join(_block_words(message.get("blocks")))]
+    for each in map(_dict, _list(message.get("attachments"))):
+        parts = [each.get(name) for name in ("pretext", "title", "text")]
+        fields = [f"{field.get('title')}: {field.get('value')}" for field in map(_dict, _list(each.get("fields")))]
+        said = [*(part for part in parts if isinstance(part, str) and part), *fields, *_block_words(each.get("blocks"))]
+        if "from_url" not in each or not found[0]:
+            found.append("\n".join(said) or str(each.get("fallback") or ""))
+    return "\n".join(part for i, part in enumerate(found) if part and not any(part in one for one in found[:i]))
+
+
+def _block_words(blocks: object, depth: int = 0) -> list[str]:
+    """Return the lines of the blocks of a message, without buttons; lists in lists are read to the fourth level."""
+    lines: list[str] = []
+    for block in map(_dict, _list(blocks)):
+        elements = _list(block.get("elements"))
+        if str(block.get("type")) in _SLACK_LISTS:
+            lines += _block_words(elements, depth + 1) if depth < 4 else []
+        elif block.get("type") != "actions":
+            lines += [_element_words(each) for each in (block.get("text"), *_list(block.get("fields")))]
+            lines.append("".join(map(_element_words, elements)))
+    return [line for line in lines if line]
+
+
+def _element_words(element: object) -> str:
+    one = _dict(element)
+    words = {"user": f"<@{one.get('user_id')}>", "emoji": f":{one.get('name')}:"}.get(str(one.get("type")))
+    text = words or one.get("text") or one.get("url")
+    return text if isinstance(text, str) else ""
+
+
+def _slack_turn(message: dict[str, Any], text: str, channel: str, people: Mapping[str, str]) -> Turn:
     profile = _dict(message.get("user_profile"))
     user, stamp, thread = message.get("user"), str(message.get("ts")), message.get("thread_ts")
     known = people.get(str(user)) or profile.get("real_name") or profile.get("display_name")
@@ -202,7 +242,7 @@ def _slack_turn(message: dict[str, Any], channel: str, people: Mapping[str, str]
     if at is None:
         raise InvalidInput(f"ts: {stamp[:40]!r} is not a timestamp of Slack")
     return Turn(
-        text=_slack_text(str(message.get("text") or ""), people),
+        text=text,
         speaker=known or message.get("username") or user,
         session_id=channel,
         occurred_at=at,

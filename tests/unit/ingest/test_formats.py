@@ -315,6 +315,48 @@ def test_a_slack_channel_has_names_threads_files_and_no_notes(tmp_path: Path) ->
     assert [path.name for path in find_files([tmp_path])] == ["2023-11-14.json"]
 
 
+def test_slack_messages_of_programs_are_read_from_their_attachments_and_blocks(tmp_path: Path) -> None:
+    said = {
+        "type": "rich_text_section",
+        "elements": [{"type": "user", "user_id": "U1"}, {"type": "text", "text": " ok"}],
+    }
+    rich = {"type": "rich_text", "elements": [said, {"type": "rich_text_list", "elements": [said]}]}
+    fields = [{"type": "mrkdwn", "text": "by Ana"}]
+    section = {"type": "section", "text": {"type": "mrkdwn", "text": "Deploy of v2 done"}, "fields": fields}
+    preview = {"from_url": "https://x.org", "text": "A page", "fallback": "A page"}
+    alert = {"fallback": "f", "title": "Alarm", "text": "42 minutes", "fields": [{"title": "Host", "value": "a1"}]}
+    contents: list[dict[str, Any]] = [
+        {"text": "", "attachments": [{"fallback": "PR #12 merged by Ana", "text": "PR #12 merged"}]},
+        {"text": "", "attachments": [{"fallback": "PR #13 merged"}]},
+        {"text": "", "blocks": [section, {"type": "actions", "elements": [{"text": {"text": "Undo"}}]}]},
+        {"text": "", "blocks": [rich]},
+        {"text": "see https://x.org", "attachments": [preview]},
+        {"text": "", "attachments": [preview]},
+        {"text": "Alarm on a1", "attachments": [alert, {"fallback": "Alarm"}]},
+        {"text": "", "attachments": [], "reactions": [{"name": "eyes"}]},
+    ]
+    day = [
+        {"type": "message", "subtype": "bot_message", "username": "Bot", "ts": f"170000000{n}.000100", **content}
+        for n, content in enumerate(contents)
+    ]
+    path = tmp_path / "bots" / "2023-11-14.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps(day))
+    refused: list[Refused] = []
+    with open_source(path) as source:
+        texts = [item.text for item in read_items(source, refused.append)]
+    assert texts == [
+        "PR #12 merged",
+        "PR #13 merged",
+        "Deploy of v2 done\nby Ana",
+        "@U1 ok\n@U1 ok",
+        "see https://x.org",
+        "A page",
+        "Alarm on a1\nAlarm\n42 minutes\nHost: a1",
+    ]
+    assert (refused, source.notes) == ([], ["left out: messages without content (1)"])
+
+
 # WhatsApp
 
 
