@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import pairwise
 
 from graphmem.errors import InvalidInput
 from graphmem.ingest.formats.source import WHATSAPP_LINE, DateOrder, Refused, Report, Source
@@ -54,6 +55,9 @@ _MAX_SPEAKER = 100
 _CUE = re.compile(r"\s{0,8}(?:(\d{1,3}):)?(\d{1,2}):(\d\d)[.,](\d{1,3})\s{1,8}-->")
 _VOICE = re.compile(r"<v(?:\.[^\s<>]{1,80})?\s([^<>]{1,200})>")
 _TAG = re.compile(r"<[^<>]*>")
+_LABEL = re.compile(r"[^\s:][^:\n]{0,59}: ")
+_NO_NAME = re.compile(r"[^\w\s.,'’()-]")
+_MOST = 0.8  # of the cues of a file that names all speakers
 _MAX_JOINED = 1000
 
 
@@ -218,7 +222,7 @@ def subtitle_turns(source: Source, refused: Report) -> Iterator[Turn]:
     stored as metadata `start`.
     """
     found, at = False, source.dated()
-    for cue in _joined(_cues(source.texts(refused))):
+    for cue in _joined(_cues(list(source.texts(refused)))):
         found = True
         try:
             yield Turn(
@@ -235,7 +239,9 @@ def subtitle_turns(source: Source, refused: Report) -> Iterator[Turn]:
         refused(Refused(source.name, 1, "no cue found: expected a line such as 00:00:01,000 --> 00:00:04,000"))
 
 
-def _cues(lines: Iterator[tuple[int, str]]) -> Iterator[_Cue]:
+def _cues(lines: Sequence[tuple[int, str]]) -> Iterator[_Cue]:
+    firsts = [text for (_, line), (_, text) in pairwise(lines) if _CUE.match(line)]
+    names_all = sum(_LABEL.match(text) is not None for text in firsts) >= _MOST * max(len(firsts), 3)
     cue: _Cue | None = None
     for number, raw in lines:
         line = raw.strip()
@@ -250,7 +256,7 @@ def _cues(lines: Iterator[tuple[int, str]]) -> Iterator[_Cue]:
                 yield cue
             cue = None
         elif cue is not None:
-            speaker, text = _spoken(line)
+            speaker, text = _spoken(line, names_all=names_all and not cue.text)
             if speaker is not None and cue.text:
                 yield cue
                 cue = _Cue(number, cue.start, None, "")
@@ -260,15 +266,19 @@ def _cues(lines: Iterator[tuple[int, str]]) -> Iterator[_Cue]:
         yield cue
 
 
-def _spoken(line: str) -> tuple[str | None, str]:
-    """Return the speaker from a voice tag or "Name: ", or None, and the text without tags."""
+def _spoken(line: str, *, names_all: bool) -> tuple[str | None, str]:
+    """Return the speaker from a voice tag or "Name: ", or None, and the text without tags.
+
+    A name may be in lower case if the file names the speaker of all its cues.
+    """
     voice = _VOICE.match(line)
     text = html.unescape(_TAG.sub("", line)).strip().removeprefix(">>").strip()
     if voice is not None:
         return html.unescape(voice[1]).strip(), text
     name, colon, rest = text.partition(": ")
     words = name.split()
-    if colon and 1 <= len(words) <= 4 and len(name) <= 60 and all(word[0].isupper() for word in words):
+    is_name = all(word[0].isupper() for word in words) or (names_all and not _NO_NAME.search(name))
+    if colon and 1 <= len(words) <= 4 and len(name) <= 60 and is_name:
         return name, rest.strip()
     return None, text
 

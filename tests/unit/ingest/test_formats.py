@@ -652,6 +652,22 @@ def test_cues_have_speakers_and_sentences_are_joined(tmp_path: Path) -> None:
     assert (turns[0].session_id, refused) == ("call", [])
 
 
+@pytest.mark.parametrize(
+    ("labels", "speakers"),
+    [
+        (("Karen Whitfield: ", "Mo Farouk: ", "raj patel: "), ["Karen Whitfield", "Mo Farouk", "raj patel"]),
+        (("Karen Whitfield: ", "", "and remember: "), ["Karen Whitfield"]),
+    ],
+)
+def test_a_name_in_lower_case_is_a_speaker_where_all_cues_have_one(
+    tmp_path: Path, labels: tuple[str, ...], speakers: list[str]
+) -> None:
+    cues = (f"00:00:0{n}.000 --> 00:00:0{n + 1}.000\n{label}the lift is\n" for n, label in enumerate(labels))
+    turns, _ = turns_of(tmp_path, "call.vtt", "\n".join(("WEBVTT\n", *cues)))
+    assert [turn.speaker for turn in turns] == speakers
+    assert all("patel" not in turn.text for turn in turns)
+
+
 def test_subtitles_are_read_without_their_marks(tmp_path: Path) -> None:
     turns, _ = turns_of(tmp_path, "film.srt", SRT)
     assert [turn.text for turn in turns] == ["I moved to Lisbon.", "Really?"]
