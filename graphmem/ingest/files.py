@@ -305,12 +305,18 @@ class FileLoad:
     _reports: list[LoadReport] = field(default_factory=list[LoadReport])
     _read_before: int = 0
     _current: Source | None = None
+    _error: InvalidInput | None = None
 
     def run(self, memory: Sink, on_progress: OnProgress | None = None, eraser: Eraser | None = None) -> LoadReport:
         """Load all files in order; adjacent files of the same kind share batches.
 
         An update needs an eraser. It first reads all files once, and erases what they no longer have. Killed at any
         time, it is completed by another one.
+
+        Raises
+        ------
+        InvalidInput
+            If a record can't be read and `skip_invalid` is false; what precedes it has been stored.
         """
 
         def note(progress: Progress) -> None:
@@ -327,18 +333,29 @@ class FileLoad:
                 if self.dry_run:
                     report = LoadReport(received=sum(1 for _ in triples))
                 else:
-                    report = memory.add_facts(triples, skip_invalid=self.skip_invalid, on_progress=note)
+                    report = memory.add_facts(
+                        self._until_error(triples), skip_invalid=self.skip_invalid, on_progress=note
+                    )
             else:
                 items = (item for source in group for item in self._items(source))
                 report = memory.ingest(
-                    items,
+                    self._until_error(items),
                     update=self.update,
                     skip_invalid=self.skip_invalid,
                     dry_run=self.dry_run,
                     on_progress=note,
                 )
             self._reports.append(report)
+            if self._error is not None:
+                raise self._error
         return self.report
+
+    def _until_error(self, records: Iterator[R]) -> Iterator[R]:
+        """Yield records up to the first error, which is kept until they are stored."""
+        try:
+            yield from records
+        except InvalidInput as error:
+            self._error = error
 
     def _contents(self) -> dict[str, set[str] | None]:
         """Return the external ids of the items of each file, by its path; None for one with refused lines.
@@ -419,7 +436,7 @@ class FileLoad:
     def _refuse(self, refused: Refused) -> None:
         refused = replace(refused, source=self.redact(refused.source), reason=self.redact(refused.reason))
         if not self.skip_invalid:
-            raise InvalidInput(str(refused))
+            raise InvalidInput(f"{refused}; what precedes it is stored, and skip_invalid=True leaves it out")
         self.refused_count += 1
         if len(self.refused) < MAX_REJECTED:
             self.refused.append(refused)

@@ -259,7 +259,8 @@ class GraphMemory(Exploration):
         Raises
         ------
         InvalidInput
-            If an item is invalid, a path leads to nothing readable, or a parameter for files is given without a path.
+            If an item is invalid (of a file, what precedes it is stored), a path leads to nothing readable, or a
+            parameter for files is given without a path.
         """
         update = update or delete_missing
         if isinstance(items, Path):

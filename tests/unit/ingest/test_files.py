@@ -370,3 +370,16 @@ def test_a_dry_run_tells_what_dates_files_and_mail_with_a_date_is_dated_by_itsel
     ):
         (tmp_path / name).write_text(text)
     assert memory.ingest(tmp_path, dry_run=True).dated_by == {"name": 2, "modification time": 1}
+
+
+def test_what_precedes_an_unreadable_record_of_a_folder_is_stored(tmp_path: Path, memory: GraphMemory) -> None:
+    for name, line in (("a.jsonl", '{"text": "one"}'), ("b.jsonl", "{"), ("c.jsonl", '{"text": "three"}')):
+        (tmp_path / name).write_text(f"{line}\n")
+
+    with pytest.raises(InvalidInput, match=r"b.jsonl, line 1: .*; what precedes it is stored, and skip_invalid=True"):
+        memory.ingest(tmp_path)
+    stored = [episode.text for episode in stored_in(memory)]
+    report = memory.ingest(tmp_path, skip_invalid=True)
+
+    assert stored == ["one"]
+    assert (report.stored, report.known, report.rejected_count) == (1, 1, 1)
