@@ -49,6 +49,7 @@ from graphmem.ingest.formats.source import (
     require_text,
     size_of,
 )
+from graphmem.ingest.formats.transcripts import transcript_turns
 from graphmem.ingest.records import (
     TIME_NAMES,
     column_names,
@@ -410,6 +411,7 @@ _READERS: Mapping[Format, Callable[[Source, Report], Iterator[Turn | Document]]]
     "whatsapp": whatsapp_turns,
     "slack": slack_turns,
     "chatgpt": chatgpt_turns,
+    "transcript": transcript_turns,
     "srt": subtitle_turns,
     "vtt": subtitle_turns,
 }

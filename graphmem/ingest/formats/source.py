@@ -18,6 +18,7 @@ from zipfile import BadZipFile, ZipFile, ZipInfo
 
 from graphmem.errors import InvalidInput
 from graphmem.ingest.formats.exports import EXPORT_NAMES, export_of
+from graphmem.ingest.formats.transcripts import kind_of
 from graphmem.ingest.records import is_three_texts, is_triple_header, is_turn_header
 
 MAX_UNPACKED_BYTES = 4 << 30
@@ -202,7 +203,7 @@ def _is_hidden(at: str) -> bool:
 
 Format = Literal[
     "turns", "triples", "json", "csv", "text", "markdown", "html",
-    "mbox", "eml", "whatsapp", "slack", "chatgpt", "srt", "vtt",
+    "mbox", "eml", "whatsapp", "slack", "chatgpt", "transcript", "srt", "vtt",
 ]  # fmt: skip
 FORMATS: tuple[Format, ...] = get_args(Format)
 DateOrder = Literal["dmy", "mdy", "ymd"]
@@ -388,8 +389,8 @@ SUFFIXES: Mapping[str, tuple[Format, ...]] = {
     ".tsv": ("csv",),
     ".md": ("markdown",),
     ".markdown": ("markdown",),
-    ".txt": ("text", "whatsapp"),
-    ".text": ("text", "whatsapp"),
+    ".txt": ("text", "whatsapp", "transcript"),
+    ".text": ("text", "whatsapp", "transcript"),
     ".html": ("html",),
     ".htm": ("html",),
     ".mbox": ("mbox",),
@@ -398,6 +399,7 @@ SUFFIXES: Mapping[str, tuple[Format, ...]] = {
     ".vtt": ("vtt",),
 }
 _EXAMINED = 20  # lines examined for a guess
+_LINES = 400  # of a text that may be a transcript
 _MAX_NAMED = 8
 _BINARY = {
     b"%PDF": "a PDF; save its text first, for example with pdftotext",
@@ -457,6 +459,8 @@ def guess_format(name: str, head: str) -> Format | None:
         return None
     if "whatsapp" in known and any(WHATSAPP_LINE.match(line) for line in lines):
         return "whatsapp"
+    if known[0] == "text" and kind_of(head.split("\n", _LINES)[:_LINES]) is not None:
+        return "transcript"
     if "json" in known and lines[0].lstrip()[0] in "{[":
         return _guess_json(name, head, lines)
     return _guess_text(head.lstrip(), lines[0]) if known is FORMATS else ("text" if known[0] == "text" else None)

@@ -640,6 +640,96 @@ def test_files_that_an_export_lacks_are_attachments_in_other_languages(tmp_path:
     assert turn.text == shown
 
 
+# Transcripts
+
+
+LINE = """[LINE] 仲間のトーク履歴
+保存日時：2026/06/01 10:00
+
+2026/01/10(土)
+20:12\t佐藤 美咲\t明けましておめでとう！
+20:13\t健太\t"おめでとう！
+金沢にいたよ"
+20:14\t\tYukiが参加しました。
+
+2026/02/08(日)
+午後0:32\t健太\t[写真]
+12:35\t佐藤 美咲\tえっ、急だね。
+"""
+ZOOM = """00:00:05 Karen Whitfield: Welcome.
+00:00:19 Mo Farouk: Hi: all.
+00:00:25 Karen Whitfield: Vote
+00:00:27 Mo Farouk: ok
+"""
+SINCE = "Since when?\nI don't."
+OTTER = """Keynote prep call
+Wed, Apr 15, 2026 2:00PM
+
+Dana Reyes  00:02
+Hi, thanks for making time.
+
+Tomoko Ishida  00:11
+Good.
+
+Dana Reyes  00:20
+Right.
+
+Tomoko Ishida  01:00:26
+Yes, but I need a table.
+"""
+PLAIN = "Maya: I live in Austin.\nNate: I play chess.\nMaya: Since when?\nI don't.\nNate: For two years now.\n" * 2
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (ZOOM, [("Karen Whitfield", "00:00:05", "Welcome."), ("Mo Farouk", "00:00:19", "Hi: all.")]),
+        (OTTER, [("Dana Reyes", "00:02", "Hi, thanks for making time."), ("Tomoko Ishida", "00:11", "Good.")]),
+        (PLAIN, [("Maya", None, "I live in Austin."), ("Nate", None, "I play chess."), ("Maya", None, SINCE)]),
+    ],
+    ids=["Zoom", "Otter", "plain"],
+)
+def test_a_transcript_in_plain_text_has_speakers(
+    tmp_path: Path, content: str, said: list[tuple[str, str | None, str]]
+) -> None:
+    turns, refused = turns_of(tmp_path, "call.txt", content)
+    assert [(turn.speaker, turn.metadata.get("start"), turn.text) for turn in turns][: len(said)] == said
+    assert (len({turn.external_id for turn in turns}), refused) == (len(turns), [])
+    assert {turn.session_id for turn in turns} == {"call"}
+
+
+def test_a_line_export_has_dates_and_files(tmp_path: Path) -> None:
+    turns, refused = turns_of(tmp_path, "line.txt", LINE, zone=BERLIN)
+    assert [(turn.speaker, turn.text) for turn in turns] == [
+        ("佐藤 美咲", "明けましておめでとう！"),
+        ("健太", "おめでとう！\n金沢にいたよ"),
+        ("健太", "[image]"),
+        ("佐藤 美咲", "えっ、急だね。"),
+    ]
+    assert [turn.occurred_at for turn in turns[1:3]] == [
+        datetime(2026, 1, 10, 20, 13, tzinfo=BERLIN),
+        datetime(2026, 2, 8, 12, 32, tzinfo=BERLIN),
+    ]
+    assert refused == []
+    assert "pass --timezone" in turns_of(tmp_path, "line.txt", LINE)[1][0].reason
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "Maya: I live in Austin.\nNate: I play chess.\n",
+        "Name: Ana Lopes\nEmail: ana@x.example\nName: Ben\nEmail: ben@x.example\n",
+        "INFO: the server has started\nWARN: the disk is full\n" * 3,
+        "host: the name of the server\nport: the number it listens on\n" * 3,
+        "Q: Where do you live now?\nA: I live in Austin now.\n" * 3,
+        "He said: no.\n\nThe rest of the page is prose without any speakers.\n\nHe said: yes.\n" * 3,
+    ],
+    ids=["once", "contacts", "log", "settings", "questions", "prose"],
+)
+def test_a_text_that_may_be_no_transcript_is_a_document(tmp_path: Path, content: str) -> None:
+    assert turns_of(tmp_path, "a.txt", content) == ([], [])
+
+
 # Subtitles, pages, tables
 
 
