@@ -105,8 +105,9 @@ def _conversation(record: Record) -> list[Record]:
     number = next((one for name in _IDS if isinstance(one := record.get(name), (str, int)) and one != ""), None)
     about = {key: item for key, item in record.items() if key not in ("messages", "title", "name", *_IDS)}
     named = any(about.get(name) for name in TURN_NAMES["session_id"])
-    about |= {} if named or (number or title) is None else {"session_id": number or title}
-    about |= {"conversation": title or str(number)} if title or (named and number) else {}
+    session = number if number is not None else title
+    about |= {} if named or session is None else {"session_id": session}
+    about |= {"conversation": title or str(number)} if title or (named and number is not None) else {}
     return [_with_shared(about, _of_gemini(_dict(part))) for part in cast("list[object]", record["messages"])]
 
 
@@ -125,7 +126,7 @@ def _with_shared(about: Record, message: Record) -> Record:
 def _claude_code(record: Record, left_out: Counter[str], _: str | None) -> Iterator[Record]:
     message = _dict(record.get("message"))
     if not message or record.get("isMeta") or record.get("isCompactSummary") or _is_context(message.get("content")):
-        left_out["notes of the program" if message else f"lines of the type {record['type']}"] += 1
+        left_out["notes of the program" if message else f"lines of the type {record['type']!s:.40}"] += 1
         return
     yield {
         "role": message.get("role"),
@@ -141,7 +142,7 @@ def _codex(record: Record, left_out: Counter[str], file: str | None) -> Iterator
     payload = _dict(record["payload"])
     names = _CODEX_FIELDS.get(str(payload.get("type"))) if record["type"] == "response_item" else None
     if names is None:
-        left_out[f"lines of the type {record['type']}"] += 1
+        left_out[f"lines of the type {record['type']!s:.40}"] += 1
     elif payload.get("role") == "developer" or _is_context(payload.get("content")):
         left_out["notes of the program"] += 1
     else:
@@ -300,11 +301,15 @@ _MESSENGER_KINDS = dict.fromkeys(("photos", "gifs", "sticker"), "image") | {
 }
 
 
+_LAST_MOMENT = 253_402_300_800_000  # end of the year 9999 in milliseconds
+
+
 def _messenger(record: Record, left_out: Counter[str], _: str | None) -> Iterator[Record]:
     session = record.get("thread_path") or record.get("title")
 
     def sent(message: Record) -> float:
-        return float(at) if isinstance(at := message.get("timestamp_ms"), (int, float)) else 0.0
+        at = message.get("timestamp_ms")
+        return float(at) if isinstance(at, (int, float)) and abs(at) < _LAST_MOMENT else 0.0
 
     messages = _dicts(record["messages"])[::-1]  # newest first, so that this sorts messages of one moment, too
     for message in sorted(messages, key=sent):
