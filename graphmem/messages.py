@@ -139,7 +139,7 @@ def unfold(message: Mapping[str, Any]) -> dict[str, Any]:
         data |= {"role": "assistant", "content": "", "tool_calls": [call]}
     elif kind == "function_call_output":
         data |= {"role": "tool", "content": data.pop("output", ""), TOOL_CALL_ID: data.pop("call_id", None)}
-    elif kind in _ROLES and not data.get("role"):
+    elif isinstance(kind, str) and kind in _ROLES and not data.get("role"):
         data["role"] = _ROLES[kind]
         data.pop("type")
     return data

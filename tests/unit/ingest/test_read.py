@@ -95,6 +95,12 @@ def test_other_names_of_fields_are_understood(
     assert (turn.text, turn.speaker, turn.role) == (text, speaker, role)
 
 
+def test_a_type_that_is_no_text_is_a_nested_field(tmp_path: Path) -> None:
+    [turn], refused = items_of(written(tmp_path, "chat.jsonl", {"text": "Hi", "type": {"a": 1}}))
+
+    assert (turn.text, turn.metadata, refused) == ("Hi", {}, [])
+
+
 def test_a_line_of_messages_is_a_session_of_turns(tmp_path: Path) -> None:
     line = {"session_id": "s", "messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}
 
