@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -18,6 +20,7 @@ from graphmem.ingest.bulk import OnProgress, Progress
 from graphmem.ingest.formats.source import (
     DATE_ORDERS,
     FORMATS,
+    SKIPPED_FOLDERS,
     SUFFIXES,
     DateOrder,
     File,
@@ -42,6 +45,8 @@ from graphmem.results import MAX_REJECTED, LoadReport, Rejected
 
 R = TypeVar("R")
 
+_PLACEHOLDER = re.compile(r"\{\{\s{0,4}(?:title|date|time)\b|<%")
+
 
 @dataclass(frozen=True, slots=True)
 class FileOptions:
@@ -54,26 +59,33 @@ class FileOptions:
     timezone
         Zone of times without one.
     date_order
-        Order of day, month and year in a WhatsApp export.
+        Order of day, month and year in dates such as 3/4/2026.
     columns
         Field of a turn → column of a CSV file, or field of a JSON record, that holds it. Several columns, with commas
         between them, become lines "column: value".
+    encoding
+        Encoding of the files, such as ``cp1252``; None is UTF-8, of mail and pages the stated one.
 
     Raises
     ------
     InvalidInput
-        If a format, date order or time zone is unknown.
+        If a format, date order, time zone or encoding is unknown.
     """
 
     format: Format | None = None
     timezone: tzinfo | str | None = None
     date_order: DateOrder | None = None
     columns: Mapping[str, str] = field(default_factory=dict[str, str])
+    encoding: str | None = None
 
     def __post_init__(self) -> None:
         _require_known("format", self.format, FORMATS)
         _require_known("date_order", self.date_order, DATE_ORDERS)
         _ = self.zone
+        try:
+            codecs.lookup(self.encoding or "utf-8")
+        except LookupError as error:
+            raise InvalidInput(f"encoding: {self.encoding!r} is not one that Python knows, such as cp1252") from error
 
     @property
     def zone(self) -> tzinfo | None:
@@ -95,8 +107,9 @@ def _require_known(name: str, word: str | None, known: tuple[str, ...]) -> None:
 def find_files(paths: Iterable[str | Path], unread: Counter[str] | None = None) -> list[File]:
     """Return the files that these paths name; for a folder or zip archive its files of known kinds, sorted by name.
 
-    Hidden files and folders are skipped, as are archives inside, unrelated JSON (settings, the lists of a Slack export)
-    and the other files of a ChatGPT export. Symbolic links to folders are not followed; ``-`` is returned unchanged.
+    Hidden files and folders, ``node_modules``, templates for notes, and symbolic links to files that are found anyway
+    are skipped, as are archives inside, unrelated JSON (settings, the lists of a Slack export) and the other files of a
+    ChatGPT export. Symbolic links to folders are not followed; ``-`` is returned unchanged.
     Files of unknown kinds are counted in `unread`, by their suffix in lower case.
 
     Raises
@@ -145,9 +158,11 @@ def names_of(files: Sequence[File], folders: Iterable[Path]) -> list[str]:
 
 
 def _walk(folder: Path) -> Iterator[Path]:
+    root = folder.resolve()
     for place, folders, files in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        yield from (Path(place, name) for name in sorted(files) if not name.startswith("."))
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in SKIPPED_FOLDERS)
+        shown = (Path(place, name) for name in sorted(files) if not name.startswith("."))
+        yield from (path for path in shown if not (path.is_symlink() and path.resolve().is_relative_to(root)))
 
 
 def _is_known(file: File) -> bool:
@@ -155,13 +170,31 @@ def _is_known(file: File) -> bool:
 
 
 def _unknown(files: Iterable[File]) -> Iterator[str]:
-    """Yield the suffix of each file of an unknown kind."""
-    return (file.suffix.lower() or "no suffix" for file in files if not _is_known(file))
+    """Yield the suffix of each file of an unknown kind, and "template" for each template."""
+    for file in files:
+        if not _is_known(file):
+            yield file.suffix.lower() or "no suffix"
+        elif _is_template(file):
+            yield "template"
+
+
+def _is_template(file: File) -> bool:
+    """Return whether a file is one that a program for notes makes new notes from."""
+    if file.parent.name.lower() not in ("template", "templates"):
+        return False
+    try:
+        return _PLACEHOLDER.search(head_of(file)) is not None
+    except (InvalidInput, OSError):
+        return False  # reading it reports the reason
 
 
 def _readable(where: Path, files: Sequence[File], kind: str) -> list[File]:
     """Return the files of a folder or archive to read."""
-    forms = {file: form for file in files if _is_known(file) and (form := _format_of(file)) is not None}
+    forms = {
+        file: form
+        for file in files
+        if _is_known(file) and not _is_template(file) and (form := _format_of(file)) is not None
+    }
     chatgpt = {file.parent for file, form in forms.items() if form == "chatgpt"}
     found = [file for file, form in forms.items() if form not in ("json", "html") or file.parent not in chatgpt]
     if not found:
@@ -392,6 +425,7 @@ class FileLoad:
             short_names=self.short_names,
             date_order=options.date_order,
             columns=options.columns,
+            encoding=options.encoding,
             stdin=self.stdin,
         )
 

@@ -33,6 +33,7 @@ from graphmem.ingest.formats.source import (
     DateOrder,
     File,
     Format,
+    Recoded,
     Refused,
     Report,
     Source,
@@ -40,6 +41,8 @@ from graphmem.ingest.formats.source import (
     first_json,
     guess_format,
     header_of,
+    is_other_encoding,
+    is_separator_line,
     is_triple,
     modified_at,
     name_in,
@@ -85,6 +88,7 @@ __all__ = [
 Record = Turn | Document | Triple
 
 _HEAD_BYTES = 256 << 10  # available for guessing the format
+_OWN_ENCODINGS = ("mbox", "eml", "html")
 _WHEN = re.compile(r"(?:date|time|[_ ]at)$")
 _NOT_WHEN = re.compile(r"birth|due|end|expir|until|deadline|clos|delet|renew|valid")
 _MAX_KINDS = 20  # of left out entries in a note
@@ -140,6 +144,7 @@ def open_source(
     short_names: Collection[str] = SHORT_NAMES,
     date_order: DateOrder | None = None,
     columns: Mapping[str, str] | None = None,
+    encoding: str | None = None,
     stdin: IO[bytes] | None = None,
 ) -> Generator[Source]:
     """Open a file for reading its records.
@@ -158,7 +163,7 @@ def open_source(
         Canonical names of triples that may be shorter than three characters.
     date_order
         Order of day, month and year in a WhatsApp export with ambiguous dates.
-    columns
+    columns, encoding
         As in `FileOptions`.
     stdin
         The stream read for ``-``.
@@ -181,11 +186,13 @@ def open_source(
         short_names=short_names,
         date_order=date_order,
         columns=columns or {},
+        encoding=encoding,
     )
     if str(path) == "-":
         if stdin is None:
             raise InvalidInput("-: no standard input to read from")
-        yield _opened(make(name="-", size=None, modified_at=None), stdin, guess=form is None)
+        stream = cast("IO[bytes]", Recoded(stdin, encoding)) if encoding else stdin
+        yield _opened(make(name="-", size=None, modified_at=None), stream, guess=form is None)
         return
     try:
         stream = open_binary(path)
@@ -194,7 +201,8 @@ def open_source(
     with stream:
         name = name or name_in(path)
         source = make(name=name, size=size_of(path), modified_at=modified_at(path, zone or UTC), path=path)
-        yield _opened(source, stream, guess=form is None)
+        coded = BufferedReader(Recoded(stream, encoding)) if encoding else stream
+        yield _opened(source, coded, guess=form is None)
 
 
 def head_of(file: File) -> str:
@@ -215,7 +223,11 @@ def _opened(source: Source, stream: IO[bytes], *, guess: bool) -> Source:
             if not source.columns:
                 raise
             source.format = fallback  # each record tells whether it has the columns
-    header = _fields(source, _header(text.partition("\n")[0])) if source.format == "csv" else []
+    is_checked = source.encoding is None and source.format not in _OWN_ENCODINGS
+    if is_checked and source.path is not None and is_other_encoding(source.path):
+        raise InvalidInput(f"{source.name}: is not UTF-8; save it as UTF-8, or pass its encoding: --encoding cp1252")
+    lines = iter(re.split(r"\r\n|\r|\n", text, maxsplit=2) if source.format == "csv" else [])
+    header = _fields(source, _header(_header_line(lines)))
     source.holds_triples = (
         source.format == "triples"
         or (source.format == "csv" and (is_triple_header(header) or not is_turn_header(header)))
@@ -258,6 +270,11 @@ def _no_constant(word: str) -> float:
     raise ValueError(f"{word} is not a JSON number")
 
 
+def _header_line(lines: Iterator[str]) -> str:
+    """Return the first line that isn't the note of Excel on the delimiter."""
+    return next((line for line in lines if not is_separator_line(line)), "")
+
+
 def _header(line: str) -> list[str]:
     """Return the columns of a header in lower case; none if it isn't CSV."""
     try:
@@ -284,6 +301,8 @@ def _split_row(lines: Sequence[str], delimiter: str) -> list[str] | None:
 def _csv_rows(source: Source, refused: Report) -> Iterator[tuple[int, object]]:
     lines = source.texts(refused)
     number, header = next(lines, (1, ""))
+    if is_separator_line(header):
+        number, header = next(lines, (2, ""))
     delimiter, names = delimiter_of(header), _header(header)
     fields = _fields(source, names)
     given = [name for columns in source.columns.values() for name in column_names(columns, names)]
@@ -359,7 +378,7 @@ def _are_past_times(source: Source, column: str, columns: Mapping[str, str]) -> 
     if source.path is None or not source.path.is_file():
         return False
     try:
-        with open_source(source.path, form="csv", zone=source.zone, columns=columns) as again:
+        with open_source(source.path, form="csv", zone=source.zone, columns=columns, encoding=source.encoding) as again:
             rows = (cast("dict[str, str]", row) for _, row in _csv_rows(again, lambda _: None))
             times = (read_time(column, row[column], source.zone) for row in rows if column in row)
             return max(times, default=datetime.max.replace(tzinfo=UTC)) <= datetime.now(UTC)

@@ -225,6 +225,7 @@ class GraphMemory(Exploration):
         timezone: tzinfo | str | None = None,
         date_order: DateOrder | None = None,
         columns: Mapping[str, str] | None = None,
+        encoding: str | None = None,
         update: bool = False,
         delete_missing: bool = False,
         skip_invalid: bool = False,
@@ -240,10 +241,10 @@ class GraphMemory(Exploration):
         items
             As in `remember`; read lazily. Or the `pathlib.Path` of a file, a folder or a zip archive, read as by
             `graphmem ingest`.
-        file_format, timezone, date_order, columns
+        file_format, timezone, date_order, columns, encoding
             For files: the format, if it can't be detected; the zone of times without one (``"Europe/Berlin"``); the
             order of day, month and year in ambiguous dates of WhatsApp; field of a turn → column of a CSV file or field
-            of JSON records, or several columns with commas between them.
+            of JSON records, or several columns with commas between them; the encoding, if it isn't UTF-8.
         update
             Items that differ from what is stored under their `external_id` replace it, and of files what they no longer
             have is erased first. What is replaced goes as by `forget`.
@@ -266,7 +267,7 @@ class GraphMemory(Exploration):
         if isinstance(items, Path):
             from graphmem.ingest.files import FileLoad, FileOptions, find_files, find_folders
 
-            options = FileOptions(file_format, timezone, date_order, columns or {})
+            options = FileOptions(file_format, timezone, date_order, columns or {}, encoding)
             names, redact = self._engine.ontology.short_names, self._engine.redacted
             unread = Counter[str]()
             files = find_files([items], unread)
@@ -283,9 +284,10 @@ class GraphMemory(Exploration):
                 dry_run=dry_run,
             )
             return load.run(self, on_progress, self.admin)
-        if delete_missing or any(option is not None for option in (file_format, timezone, date_order, columns)):
+        of_files = (file_format, timezone, date_order, columns, encoding)
+        if delete_missing or any(option is not None for option in of_files):
             raise InvalidInput(
-                "ingest: file_format, timezone, date_order, columns and delete_missing are for files; give the "
+                "ingest: file_format, timezone, date_order, columns, encoding and delete_missing are for files; give the "
                 "pathlib.Path of one"
             )
         if dry_run:

@@ -103,6 +103,10 @@ def ingest(
             "text=Customer,Note; may be given several times.",
         ),
     ] = None,
+    encoding: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Encoding of the files, such as cp1252. [default: utf-8]"),
+    ] = None,
     update: Annotated[
         bool,
         typer.Option(
@@ -128,7 +132,8 @@ def ingest(
     from graphmem.text.redact import PatternRedactor
 
     short_names = choose_ontology(session.settings).short_names
-    options = FileOptions(format_, timezone, date_order, _columns(column or ()))  # pyright: ignore[reportArgumentType]
+    columns = _columns(column or ())
+    options = FileOptions(format_, timezone, date_order, columns, encoding)  # pyright: ignore[reportArgumentType]
     redact = partial(PatternRedactor().redact, names=()) if session.settings.redact == "all" else str
     unread = Counter[str]()
     found = find_files(files, unread)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import json
@@ -10,6 +11,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path, PurePosixPath
@@ -26,6 +28,9 @@ MAX_RATIO = 200
 """Maximum ratio of unpacked to packed size above `SMALL_BYTES`; typical are 10 for text and 30 for JSON."""
 SMALL_BYTES = 64 << 20
 
+SKIPPED_FOLDERS = frozenset({"__MACOSX", "node_modules"})
+
+_CHUNK = 1 << 20
 _BEGINNINGS = (b"PK\x03\x04", b"PK\x05\x06")  # signatures of an archive and of an empty one
 _UNNAMED = "_chat.txt"  # file name in WhatsApp exports of an iPhone; the chat is named by the archive or folder
 
@@ -151,6 +156,19 @@ def modified_at(file: File, zone: tzinfo) -> datetime | None:
         return None
 
 
+def is_other_encoding(file: File) -> bool:
+    """Return whether a file is in another encoding than UTF-8: its first bytes beyond ASCII are none of its characters.
+
+    A single damaged line is left to the reader, as is a damaged archive.
+    """
+    decode = codecs.getincrementaldecoder("utf-8")("ignore").decode
+    with suppress(InvalidInput), open_binary(file) as stream:
+        while data := stream.read(_CHUNK):
+            if not data.isascii():
+                return decode(data + stream.read(3)).isascii()  # a character has up to four bytes
+    return False
+
+
 def is_archive(path: Path) -> bool:
     """Return whether a file has the signature of a zip archive."""
     try:
@@ -195,7 +213,7 @@ def require_bearable(path: Path, found: list[Member]) -> None:
 
 
 def _is_hidden(at: str) -> bool:
-    return at.endswith("/") or any(part.startswith(".") or part == "__MACOSX" for part in at.split("/"))
+    return at.endswith("/") or any(part.startswith(".") or part in SKIPPED_FOLDERS for part in at.split("/"))
 
 
 # Open files ---------------------------------------------------------------------------------------
@@ -253,6 +271,8 @@ class Source:
         Order of day, month and year in dates such as 1/2/24; None infers it from the file.
     columns
         Field of a turn → name of the CSV column or JSON field that holds it, or several with commas between them.
+    encoding
+        Encoding that was stated; None is UTF-8.
     left_out
         Nested field that isn't stored → number of records that have it.
     notes
@@ -273,6 +293,7 @@ class Source:
     holds_triples: bool = False
     date_order: DateOrder | None = None
     columns: Mapping[str, str] = field(default_factory=dict[str, str])
+    encoding: str | None = None
     left_out: Counter[str] = field(default_factory=Counter[str])
     notes: list[str] = field(default_factory=list[str])
     dated_by: DatedBy | None = None
@@ -359,9 +380,13 @@ def read_some(stream: IO[bytes], size: int) -> bytes:
 
 
 class CountedStream(io.RawIOBase):
-    """Stream with an already consumed head; it counts the bytes read in the position of the source."""
+    """Stream with an already consumed head; it counts the bytes read in the position of the source.
+
+    Of a file whose lines end with carriage returns alone, these are line feeds.
+    """
 
     def __init__(self, head: bytes, stream: IO[bytes], source: Source) -> None:
+        self._has_cr_only = b"\r" in head and b"\n" not in head
         self._head = io.BytesIO(head)
         self._stream = stream
         self._source = source
@@ -373,9 +398,36 @@ class CountedStream(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         """Fill the buffer, first from the consumed head."""
         data = self._head.read(len(buffer)) or read_some(self._stream, len(buffer))
-        buffer[: len(data)] = data
+        buffer[: len(data)] = data.replace(b"\r", b"\n") if self._has_cr_only else data
         self._source.position += len(data)
         return len(data)
+
+
+class Recoded(io.RawIOBase):
+    """Stream of the bytes in UTF-8 of a stream in another encoding; raises `InvalidInput` if it is in a third one."""
+
+    def __init__(self, stream: IO[bytes], encoding: str) -> None:
+        self._stream = stream
+        self._encoding = encoding
+        self._decode = codecs.getincrementaldecoder(encoding)().decode
+        self._left = b""
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill the buffer with decoded text."""
+        data = b"more"
+        while not self._left and data:
+            data = read_some(self._stream, _CHUNK)
+            try:
+                self._left = self._decode(data, not data).encode()
+            except UnicodeError as error:
+                raise InvalidInput(f"is not text in the encoding {self._encoding}: {error}") from None
+        found, self._left = self._left[: len(buffer)], self._left[len(buffer) :]
+        buffer[: len(found)] = found
+        return len(found)
 
 
 # Formats ------------------------------------------------------------------------------------------
@@ -398,6 +450,7 @@ SUFFIXES: Mapping[str, tuple[Format, ...]] = {
     ".srt": ("srt",),
     ".vtt": ("vtt",),
 }
+_LONGEST_BEGINNING = 20
 _EXAMINED = 20  # lines examined for a guess
 _LINES = 400  # of a text that may be a transcript
 _MAX_NAMED = 8
@@ -407,6 +460,15 @@ _BINARY = {
     b"\xff\xfe": "UTF-16; save it as UTF-8",
     b"\xfe\xff": "UTF-16; save it as UTF-8",
 }
+_UNREAD = {
+    **dict.fromkeys((".ics", "begin:vcalendar"), "a calendar; write its events to CSV, with columns text and date"),
+    **dict.fromkeys((".vcf", "begin:vcard"), "contacts; write them to CSV, and pass --column text=NAME,PHONE,…"),
+    **dict.fromkeys(
+        (".nt", ".nq", ".ttl", ".n3", ".rdf", ".owl", "@prefix"),
+        "RDF; write its statements to CSV, with columns subject, relation and object",
+    ),
+}
+"""Suffix or beginning of a file that isn't read, though it is text → what it is."""
 _CONTROLS = bytes({*range(32), 0x7F} - set(b"\t\n\v\f\r\x1b"))
 _MAX_CONTROLS = 0.03  # share of bytes; compressed data has 0.1, text in any encoding of bytes nearly none
 _SPACE = "[ \u00a0\u202f]"
@@ -449,9 +511,13 @@ def guess_format(name: str, head: str) -> Format | None:
     Raises
     ------
     InvalidInput
-        If it is unrelated JSON; the message describes the content found.
+        If it is unrelated JSON, or text of another kind such as a calendar; the message describes the content found.
     """
-    known = SUFFIXES.get(Path(name).suffix.lower(), FORMATS)
+    suffix = Path(name).suffix.lower()
+    known = SUFFIXES.get(suffix, FORMATS)
+    begin = head.lstrip()[:_LONGEST_BEGINNING].lower()
+    if known is FORMATS and (seen := next((each for each in _UNREAD if suffix == each or begin.startswith(each)), "")):
+        raise InvalidInput(f"{name}: is {_UNREAD[seen]}")
     if len(known) == 1:
         return known[0]
     lines = [line for line in head.split("\n", _EXAMINED)[:_EXAMINED] if line.strip()]
@@ -539,6 +605,11 @@ def named(columns: Collection[str]) -> str:
 def delimiter_of(header: str) -> str:
     """Return the delimiter of the columns in a header."""
     return max(",;\t", key=header.count)
+
+
+def is_separator_line(line: str) -> bool:
+    """Return whether the first line of a CSV file is the note of Excel on its delimiter, such as "sep=;"."""
+    return re.fullmatch(r"\"?sep=.\"?\s*", line, re.IGNORECASE) is not None
 
 
 def header_of(line: str) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import zipfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import IO, Any
 import pytest
 
 from graphmem import GraphMemory, InvalidInput
-from graphmem.ingest.files import FileLoad, find_files, names_of
+from graphmem.ingest.files import FileLoad, FileOptions, find_files, names_of
 from graphmem.ingest.formats.source import Member
 from graphmem.ingest.readers import open_source, read_items
 from graphmem.models import Episode, EpisodeQuery
@@ -213,6 +214,23 @@ def test_names_are_paths_in_the_given_folder_or_from_the_common_one(tmp_path: Pa
     assert names_of([tmp_path / "chat" / "_chat.txt"], []) == ["chat.txt"]
     archive = packed("z.zip", {"p/x.md": "1", "q/x.md": "2"})
     assert names_of(find_files([archive]), [archive]) == ["p/x.md", "q/x.md"]
+
+
+def test_packages_templates_and_links_to_found_files_are_left_out(tmp_path: Path) -> None:
+    notes = {"Templates/day.md": "# {{title}}\n", "Templates/howto.md": "Use them."}
+    folder = written(tmp_path / "in", {"a.md": "Hi", "node_modules/x/b.md": "x", **notes})
+    (tmp_path / "out.md").write_text("Outside")
+    (folder / "link.md").symlink_to(folder / "a.md")
+    (folder / "out.md").symlink_to(tmp_path / "out.md")
+    unread = Counter[str]()
+    found = find_files([folder], unread)
+    assert names_of(found, [folder]) == ["a.md", "out.md", "Templates/howto.md"]
+    assert unread == {"template": 1}
+
+
+def test_an_unknown_encoding_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="encoding: 'latin-99' is not one that Python knows, such as cp1252"):
+        FileOptions(encoding="latin-99")
 
 
 def test_nested_fields_that_aren_t_stored_are_counted_by_name(memory: GraphMemory, tmp_path: Path) -> None:

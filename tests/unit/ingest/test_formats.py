@@ -223,7 +223,7 @@ def test_an_array_of_triples_is_read(tmp_path: Path) -> None:
         ('[{"text": "a"}, {"text" "b"}]', "not JSON in record 2: Expecting ':' delimiter"),
         ('[{"text": "a"}, {"text": "b', "not JSON in record 2: Unterminated string"),
         ('[{"text": "a"}', "the file is cut off: its array doesn't end after record 1"),
-        (b'[{"text": "a"}, {"text": "\xe9"}]', "not UTF-8 after record 0 (byte 0xe9)"),
+        (b'[{"text": "\xc3\xa9"}, {"text": "\xe9"}]', "not UTF-8 after record 0 (byte 0xe9)"),
         ('[{"text": "a"}, ' + "[" * 100_000, "nested too deeply"),
     ],
     ids=["delimiter", "string", "array", "latin-1", "deep"],
@@ -816,6 +816,45 @@ def test_several_columns_are_joined_as_lines_of_the_text(tmp_path: Path) -> None
     path.write_text('{"Customer": "Osprey", "Size": 4, "text": "x"}\n')
     with open_source(path, columns={"text": "customer,size"}) as source:
         assert [item.text for item in read_items(source, lambda _: None)] == ["customer: Osprey\nsize: 4"]
+
+
+TABLE = "Speaker;Text\nJörg;Das kostet 5 €.\nAna;Gut.\n"
+
+
+def test_a_file_in_another_encoding_is_read_as_stated_and_never_in_part(tmp_path: Path) -> None:
+    data = TABLE.encode("cp1252")
+    for name in ("chat.csv", "chat.jsonl", "chat.json", "chat.txt", "chat.md"):
+        with pytest.raises(InvalidInput, match="is not UTF-8; save it as UTF-8, or pass its encoding: --encoding"):
+            turns_of(tmp_path, name, b"x" * 300_000 + data if name == "chat.md" else data)
+    for encoding in ("cp1252", "utf-16-le"):
+        turns, _ = turns_of(tmp_path, "chat.csv", TABLE.encode(encoding), encoding=encoding)
+        assert [(turn.speaker, turn.text) for turn in turns] == [("Jörg", "Das kostet 5 €."), ("Ana", "Gut.")]
+    with open_source("-", stdin=io.BytesIO(data), form="csv", encoding="cp1252") as source:
+        assert [turn.text for turn in read_items(source, lambda _: None)] == ["Das kostet 5 €.", "Gut."]
+    with pytest.raises(InvalidInput, match="is not text in the encoding ascii"):
+        turns_of(tmp_path, "chat.csv", TABLE, encoding="ascii")
+
+
+@pytest.mark.parametrize("table", ["sep=;\r\nspeaker;text\r\nA;Hi, you\r\n", "speaker;text\rA;Hi, you\r"])
+def test_tables_as_excel_writes_them_are_read(tmp_path: Path, table: str) -> None:
+    turns, refused = turns_of(tmp_path, "chat.csv", table)
+    assert ([(turn.speaker, turn.text) for turn in turns], refused) == ([("A", "Hi, you")], [])
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "reason"),
+    [
+        ("a.ics", "BEGIN:VCALENDAR\n", "a.ics: is a calendar; write its events to CSV, with columns text and date"),
+        ("contacts", "BEGIN:VCARD\n", "contacts: is contacts; write them to CSV"),
+        ("a.ttl", "# x\n@prefix a: <b> .\n", "a.ttl: is RDF; write its statements to CSV"),
+    ],
+)
+def test_text_of_a_kind_that_is_not_read_is_refused(tmp_path: Path, name: str, text: str, reason: str) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(InvalidInput, match=reason), open_source(tmp_path / name):
+        pass
+    with open_source(tmp_path / name, form="text") as source:
+        assert [item.text for item in read_items(source, lambda _: None)] == [text.strip()]
 
 
 def test_columns_with_the_same_name_are_all_kept(tmp_path: Path) -> None:

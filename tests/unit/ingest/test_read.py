@@ -247,11 +247,11 @@ def test_a_line_that_can_t_be_taken_says_why(tmp_path: Path, line: str, reason: 
 def test_a_line_that_is_not_utf_8_and_one_that_is_too_long_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "chat.jsonl"
     long = b'{"text": "' + b"a" * (MAX_LINE_BYTES + 10) + b'"}'
-    path.write_bytes(b'{"text": "a"}\n{"text": "caf\xe9"}\n' + long + b'\n{"text": "b"}')
+    path.write_bytes(b'{"text": "\xc3\xa4"}\n{"text": "caf\xe9"}\n' + long + b'\n{"text": "b"}')
 
     turns, refused = items_of(path)
 
-    assert [t.text for t in turns] == ["a", "b"]
+    assert [t.text for t in turns] == ["ä", "b"]
     assert [(r.line, r.reason) for r in refused] == [(2, "not UTF-8 (byte 0xe9 at 14)"), (3, "longer than 4 MiB")]
 
 
