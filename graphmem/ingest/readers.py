@@ -20,7 +20,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, cast
 
 from graphmem.errors import InvalidInput
-from graphmem.ingest.formats.chats import subtitle_turns, whatsapp_turns
+from graphmem.ingest.formats.chats import date_order, subtitle_turns, whatsapp_turns
 from graphmem.ingest.formats.documents import html_lines, mails
 from graphmem.ingest.formats.exports import messages_of
 from graphmem.ingest.formats.json_files import chatgpt_turns, records, slack_turns
@@ -55,7 +55,9 @@ from graphmem.ingest.formats.source import (
 from graphmem.ingest.formats.transcripts import transcript_turns
 from graphmem.ingest.records import (
     TIME_NAMES,
+    AmbiguousDate,
     column_names,
+    date_numbers,
     digest,
     is_triple_header,
     is_turn_header,
@@ -121,7 +123,10 @@ def read_items(source: Source, refused: Report) -> Iterator[Turn | Document]:
         left_out: set[str] = set()
         for part in parts:
             try:
-                yield to_turn(part, source.zone, source.name, repeats, left_out)
+                yield _dated(source, part, repeats, left_out)
+            except _NoOrder as error:
+                refused(Refused(source.name, line, f"{error}; nothing after this line was read"))
+                return
             except InvalidInput as error:
                 reason = reason_of(error)
                 if reason.startswith("text: ") and source.format != "csv" and (others := other_fields(part)):
@@ -132,6 +137,43 @@ def read_items(source: Source, refused: Report) -> Iterator[Turn | Document]:
         source.notes.append(
             "left out: " + ", ".join(f"{kind} ({count:,})" for kind, count in [*no_messages.items()][:_MAX_KINDS])
         )
+
+
+class _NoOrder(InvalidInput):
+    """Dates of a file that don't tell whether day or month comes first."""
+
+
+def _dated(source: Source, part: dict[str, Any], repeats: Counter[str], left_out: set[str]) -> Turn | Document:
+    """Return the item of a record; the first ambiguous date is read as all dates of the file allow."""
+    try:
+        return to_turn(part, source.zone, source.name, repeats, left_out, source.date_order)
+    except AmbiguousDate as error:
+        source.date_order = _order_of(source, error)
+    return to_turn(part, source.zone, source.name, repeats, left_out, source.date_order)
+
+
+def _order_of(source: Source, unclear: AmbiguousDate) -> DateOrder:
+    """Return the order of day and month that fits all times of a file; reads it once more.
+
+    Raises
+    ------
+    _NoOrder
+        If none or several fit, or it can't be read twice.
+    """
+    if source.path is None:
+        raise _NoOrder(str(unclear))
+    with open_source(source.path, form=source.format, columns=source.columns, encoding=source.encoding) as again:
+        values = (cast("object", value) for _, value in _values(again, lambda _: None) if isinstance(value, dict))
+        parts = (part for value in values for part in messages_of(value))
+        times = (str(next((part[name] for name in TIME_NAMES if part.get(name)), "")) for part in parts)
+        dates = {numbers for time in times if (numbers := date_numbers(time)) and numbers[1] != "."}
+    found = sorted(date for date in dates if len(date[0]) <= 2)
+    if not found:
+        raise _NoOrder(str(unclear))
+    try:
+        return date_order(found)
+    except InvalidInput as error:
+        raise _NoOrder(str(error)) from None
 
 
 @contextmanager
@@ -380,7 +422,7 @@ def _are_past_times(source: Source, column: str, columns: Mapping[str, str]) -> 
     try:
         with open_source(source.path, form="csv", zone=source.zone, columns=columns, encoding=source.encoding) as again:
             rows = (cast("dict[str, str]", row) for _, row in _csv_rows(again, lambda _: None))
-            times = (read_time(column, row[column], source.zone) for row in rows if column in row)
+            times = (read_time(column, row[column], source.zone, source.date_order) for row in rows if column in row)
             return max(times, default=datetime.max.replace(tzinfo=UTC)) <= datetime.now(UTC)
     except InvalidInput:
         return False

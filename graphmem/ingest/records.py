@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, date, datetime, tzinfo
+from email.utils import parsedate_to_datetime
 from typing import Any, cast
 
 from graphmem.errors import InvalidInput
@@ -29,6 +31,11 @@ _READ_LISTS = frozenset({*TURN_NAMES["text"], ATTACHMENTS, TOOL_CALLS, "invalid_
 _IDENTITY = ("speaker", "role", "title", "text")
 _PERSON = ("name", "display_name", "displayName", "username", "login")
 _TIMES = ("occurred_at", "valid_from", "valid_to")
+_CLOCK = re.compile(r"\d{1,2}:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:\s?[AaPp][Mm])?")
+_COUNT = re.compile(r"(\d{10}|\d{13})(?:\.\d{1,9})?")
+_MAIL_TIME = re.compile(r"(?:[A-Z][a-z]{2}, )?\d{1,2} [A-Z][a-z]{2} \d{4} \d\d:\d\d(?::\d\d)? (?:[+-]\d{4}|GMT|UTC?)")
+_WRITTEN = re.compile(r"(.{6,20}?)(?:,?\s(\d{1,2}):(\d\d)(?::(\d\d))?(?:\s?([AaPp][Mm]))?)?")
+_NUMERIC_DAY = re.compile(r"(\d{1,4})([./-])(\d{1,2})\2(\d{1,4})(?!\d)")
 _DATES_OF_FACTS = ("valid_from", "valid_to")  # a day of a fact is that of UTC, as extractors state it
 
 
@@ -144,7 +151,12 @@ def _scalars(data: Mapping[str, Any], left_out: set[str]) -> dict[str, Scalar]:
 
 
 def to_turn(
-    value: Mapping[str, Any], zone: tzinfo | None, name: str, repeats: Counter[str], left_out: set[str]
+    value: Mapping[str, Any],
+    zone: tzinfo | None,
+    name: str,
+    repeats: Counter[str],
+    left_out: set[str],
+    order: str | None = None,
 ) -> Turn | Document:
     """Return a turn, or a document if the record has a title.
 
@@ -158,6 +170,8 @@ def to_turn(
         File, and how often it had each digest so far: for the generated id of a turn without one.
     left_out
         Gets the names of nested fields, which aren't stored.
+    order
+        Of day and month in a time, as in `read_time`.
 
     Raises
     ------
@@ -180,8 +194,11 @@ def to_turn(
     for key in ("session_id", "external_id", "speaker"):
         if isinstance(fields.get(key), int):
             fields[key] = str(fields[key])
+    day, clock = fields.get("occurred_at"), data.get("time")
+    if isinstance(day, str) and ":" not in day and isinstance(clock, str) and _CLOCK.fullmatch(clock.strip()):
+        fields["occurred_at"] = f"{day.strip()} {data.pop('time').strip()}"
     fields |= {**content, "metadata": {**_scalars(data, left_out), **metadata}}
-    _set_times(fields, zone)
+    _set_times(fields, zone, order)
     if "external_id" not in fields:
         session, at = fields.get("session_id"), fields.get("occurred_at")
         if session in (str(data.get("id")), _own_digest(value)):
@@ -261,36 +278,106 @@ def _check(triple: Triple, short_names: Collection[str]) -> None:
     triple.require_period()
 
 
-def _set_times(fields: dict[str, Any], zone: tzinfo | None) -> None:
+def _set_times(fields: dict[str, Any], zone: tzinfo | None, order: str | None = None) -> None:
     for name in _TIMES:
         if name in fields:
             value, of_fact = fields[name], name in _DATES_OF_FACTS and isinstance(fields[name], str)
             if of_fact:
                 value = first_day(value.strip())
-            fields[name] = read_time(name, value, UTC if of_fact and len(value) == 10 else zone)
+            fields[name] = read_time(name, value, UTC if of_fact and len(value) == 10 else zone, order)
 
 
-def read_time(name: str, value: object, zone: tzinfo | None) -> datetime:
-    """Parse ISO 8601 text with its offset; a bare date is midnight in `zone`, or in UTC if that is None.
+class AmbiguousDate(InvalidInput):
+    """A date whose day and month can be read either way."""
+
+
+def read_time(name: str, value: object, zone: tzinfo | None, order: str | None = None) -> datetime:
+    """Parse a time: ISO 8601, seconds or milliseconds since 1970, RFC 2822, 14.03.2026 17:30, or April 7, 2026.
+
+    A bare date is midnight in `zone`, or in UTC if that is None.
 
     Raises
     ------
+    AmbiguousDate
+        If day and month can be read either way and `order` (dmy, mdy) is None.
     InvalidInput
         If it is not a time, or has no offset and `zone` is None; the message names the field.
     """
-    if not isinstance(value, str):
-        raise InvalidInput(f"{name}: {value!r:.40} is not a time; write ISO 8601, for example 2026-01-31T09:30:00Z")
-    text = value.strip()
+    text = str(value).strip() if isinstance(value, (str, int, float)) else ""
     try:
-        if len(text) == 10 or (len(text) == 8 and text.isdigit()):
-            day = date.fromisoformat(text)
-            return datetime(day.year, day.month, day.day, tzinfo=zone or UTC)
-        moment = datetime.fromisoformat(text)
-        if moment.tzinfo is None and zone is not None:
-            moment = moment.replace(tzinfo=zone)
-        if moment.tzinfo is not None:
+        moment = _since_1970(text) or _iso_time(text) or _written_time(text, order)
+        if isinstance(moment, datetime):
+            moment = moment.replace(tzinfo=moment.tzinfo or zone)
+        elif moment is not None:
+            return datetime(moment.year, moment.month, moment.day, tzinfo=zone or UTC)
+        if moment is not None and moment.tzinfo is not None:
             moment.astimezone(UTC)  # raises if the result is before the year 1
             return moment
+    except AmbiguousDate as error:
+        raise AmbiguousDate(f"{name}: {error}") from None
     except (ValueError, OverflowError):
-        raise InvalidInput(f"{name}: {no_time(value)}") from None
-    raise InvalidInput(f"{name}: {text!r} has no time zone; write {text}Z for UTC, or pass --timezone Europe/Berlin")
+        moment = None
+    if moment is None:
+        raise InvalidInput(f"{name}: {no_time(value if isinstance(value, str) else repr(value))}")
+    raise InvalidInput(
+        f"{name}: {text!r} has no time zone; write {moment.isoformat()}Z for UTC, or pass --timezone Europe/Berlin"
+    )
+
+
+def _since_1970(text: str) -> datetime | None:
+    """Return the time of a count of seconds (of ten digits) or milliseconds (of thirteen) since 1970."""
+    found = _COUNT.fullmatch(text)
+    return datetime.fromtimestamp(float(found[0]) / (1000 if len(found[1]) > 10 else 1), UTC) if found else None
+
+
+def _iso_time(text: str) -> datetime | date | None:
+    try:
+        if len(text) == 10 or (len(text) == 8 and text.isdigit()):
+            return date.fromisoformat(text)
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+def _written_time(text: str, order: str | None) -> datetime | date | None:
+    """Return the time of a text as people and programs other than by ISO 8601 write it."""
+    if _MAIL_TIME.match(text):
+        at = parsedate_to_datetime(text)
+        return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
+    if (found := _WRITTEN.fullmatch(text)) is None:
+        return None
+    written, hour, minute, second, half = found.groups()
+    day = _numeric_day(written, order) or _named_day(written)
+    if day is None or hour is None:
+        return day
+    hours = int(hour) % 12 + (12 if half[0] in "Pp" else 0) if half else int(hour)
+    return datetime(day.year, day.month, day.day, hours, int(minute), int(second or 0))  # noqa: DTZ001
+
+
+def _numeric_day(text: str, order: str | None) -> date | None:
+    if (numbers := date_numbers(text)) is None:
+        return None
+    first, sign, second, third = numbers
+    if len(first) == 4:
+        order = "ymd"
+    elif sign == ".":
+        order = "dmy"
+    elif order is None:
+        if int(first) <= 12 and int(second) <= 12:
+            raise AmbiguousDate(f"day or month first? {text} can be read either way; pass --date-order dmy or mdy")
+        order = "dmy" if int(first) > 12 else "mdy"
+    year, month, day = (int((first, second, third)[order.index(letter)]) for letter in "ymd")
+    return date(year + 2000 if year < 100 else year, month, day)
+
+
+def date_numbers(text: str) -> tuple[str, str, str, str] | None:
+    """Return first number, sign, second and third number of a date such as 14.03.2026, with or without a time."""
+    found = _NUMERIC_DAY.match(text.strip())
+    return (found[1], found[2], found[3], found[4]) if found else None
+
+
+def _named_day(text: str) -> date | None:
+    for form in ("%B %d, %Y", "%b %d, %Y", "%d %B %Y", "%d %b %Y"):
+        with suppress(ValueError):
+            return datetime.strptime(text, form).date()  # noqa: DTZ007
+    return None

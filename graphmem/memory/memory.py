@@ -243,7 +243,7 @@ class GraphMemory(Exploration):
             `graphmem ingest`.
         file_format, timezone, date_order, columns, encoding
             For files: the format, if it can't be detected; the zone of times without one (``"Europe/Berlin"``); the
-            order of day, month and year in ambiguous dates of WhatsApp; field of a turn → column of a CSV file or field
+            order of day, month and year in dates such as 3/4/2026; field of a turn → column of a CSV file or field
             of JSON records, or several columns with commas between them; the encoding, if it isn't UTF-8.
         update
             Items that differ from what is stored under their `external_id` replace it, and of files what they no longer

@@ -93,7 +93,7 @@ def ingest(
     ] = None,
     date_order: Annotated[
         str | None,
-        typer.Option(metavar="ORDER", help="Order of day, month and year in a WhatsApp export: dmy, mdy or ymd."),
+        typer.Option(metavar="ORDER", help="Order of day, month and year in dates such as 3/4/2026: dmy, mdy or ymd."),
     ] = None,
     column: Annotated[
         list[str] | None,

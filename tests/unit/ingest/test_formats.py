@@ -857,6 +857,63 @@ def test_text_of_a_kind_that_is_not_read_is_refused(tmp_path: Path, name: str, t
         assert [item.text for item in read_items(source, lambda _: None)] == [text.strip()]
 
 
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("1772355600", "2026-03-01T09:00:00+00:00"),
+        ("1772355600500", "2026-03-01T09:00:00.500000+00:00"),
+        ("Mon, 02 Feb 2026 09:14:00 +0100", "2026-02-02T09:14:00+01:00"),
+        ("03/14/2026 5:30 PM", "2026-03-14T17:30:00+01:00"),
+        ("14/03/2026 12:05 am", "2026-03-14T00:05:00+01:00"),
+        ("05.01.2026 10:00", "2026-01-05T10:00:00+01:00"),
+        ("2026/01/05, 10:00:07", "2026-01-05T10:00:07+01:00"),
+        ("April 7, 2026", "2026-04-07T00:00:00+02:00"),
+        ("7 Apr 2026 18:00", "2026-04-07T18:00:00+02:00"),
+        ("20260102", "2026-01-02T00:00:00+01:00"),
+    ],
+)
+def test_times_as_programs_write_them_are_read(tmp_path: Path, written: str, expected: str) -> None:
+    [turn], _ = turns_of(tmp_path, "a.csv", f'text;date\nHi;"{written}"\n', zone=BERLIN)
+    assert turn.occurred_at == datetime.fromisoformat(expected)
+    number: object = int(written) if written.isdigit() else written
+    [turn], _ = turns_of(tmp_path, "a.jsonl", json.dumps({"text": "Hi", "timestamp": number}), zone=BERLIN)
+    assert turn.occurred_at == datetime.fromisoformat(expected)
+
+
+@pytest.mark.parametrize("written", ["177235560", "1.5", "12", "31/02/2026 10:00", "May be 7, 2026", "13.13.2026"])
+def test_what_is_no_time_is_refused(tmp_path: Path, written: str) -> None:
+    turns, [refused] = turns_of(tmp_path, "a.csv", f'text;date\nHi;"{written}"\n', zone=BERLIN)
+    assert not turns
+    assert f"occurred_at: {written!r} is not a time; write ISO 8601" in refused.reason
+
+
+@pytest.mark.parametrize(
+    ("table", "days", "reason"),
+    [
+        ("text,date\na,03/04/2026\nb,13/04/2026\n", [3, 13], None),
+        ("text,date\na,03/04/2026\nb,04/13/2026\n", [4, 13], None),
+        ("text,date\na,03/04/2026\nb,05/04/2026\n", [], "day or month first? 03/04/2026 and all 2 dates"),
+        ("text,date\na,03/04/2026\nb,13/04/2026\nc,04/13/2026\n", [], "dates of several orders: "),
+    ],
+)
+def test_day_and_month_are_told_by_all_dates_of_a_file(
+    tmp_path: Path, table: str, days: list[int], reason: str | None
+) -> None:
+    turns, refused = turns_of(tmp_path, "a.csv", table)
+    assert [turn.occurred_at.day for turn in turns if turn.occurred_at] == days
+    assert (reason is None and not refused) or (reason is not None and reason in refused[0].reason)
+    assert not refused or "--date-order dmy or mdy" in refused[0].reason
+    stated, _ = turns_of(tmp_path, "a.csv", table.partition("b,")[0], date_order="mdy")
+    assert [turn.occurred_at for turn in stated] == [datetime(2026, 3, 4, tzinfo=UTC)]
+
+
+def test_a_date_and_its_time_in_two_columns_are_one_time(tmp_path: Path) -> None:
+    table = "Date,Time,Sender,Text\n2026-01-05,10:30,Maya,Hi\n05.01.2026,5:30 PM,Maya,Ho\n2026-01-05,noon,Maya,Hm\n"
+    turns, _ = turns_of(tmp_path, "sms.csv", table, zone=UTC)
+    assert [f"{turn.occurred_at:%d %H:%M}" for turn in turns] == ["05 10:30", "05 17:30", "05 00:00"]
+    assert [turn.metadata for turn in turns] == [{}, {}, {"time": "noon"}]
+
+
 def test_columns_with_the_same_name_are_all_kept(tmp_path: Path) -> None:
     table = "Issue,Summary,Comment,Comment,Comment\nWH-1,Freezes,Seen twice.,,Fixed.\n"
     [turn], _ = turns_of(tmp_path, "jira.csv", table, columns={"text": "Summary,Comment"})
