@@ -58,7 +58,7 @@ def _operand(key: str, name: object, value: object) -> Any:
 
 
 def _conditions(given: object) -> dict[str, dict[str, Any]]:
-    """Return conditions in full form, `$eq` in place of a bare value."""
+    """Return conditions in full form: `$eq` in place of a bare value, `$in` of a list of values."""
     if not isinstance(given, Mapping):
         raise ValueError("expected a mapping of metadata keys to values or operators")
     found: dict[str, dict[str, Any]] = {}
@@ -68,7 +68,8 @@ def _conditions(given: object) -> dict[str, dict[str, Any]]:
         [key] = _Value(metadata={raw: None}).metadata
         if key == ATTACHMENTS:
             raise ValueError(f"{key}: attachments can't be filtered")
-        operators = cast("Mapping[object, object]", wanted) if isinstance(wanted, Mapping) else {"$eq": wanted}
+        bare = {"$in" if isinstance(wanted, (list, tuple, set, frozenset)) else "$eq": wanted}
+        operators = cast("Mapping[object, object]", wanted) if isinstance(wanted, Mapping) else bare
         if not operators:
             raise ValueError(f"{key}: no operator is given; known are {', '.join(get_args(Operator))}")
         found[key] = {str(name): _operand(key, name, value) for name, value in operators.items()}
@@ -97,7 +98,8 @@ class EpisodeFilter(Model):
     since, until
         Episodes that occurred at `since` or later, and before `until`.
     metadata
-        Key → value, or key → operators with their values: ``{"topic": "tax", "page": {"$gte": 2, "$lt": 9}}``.
+        Key → value, a list of which any counts, or operators with their values: ``{"topic": "tax", "team": ["a", "b"],
+        "page": {"$gte": 2, "$lt": 9}}``.
 
         ``$eq``, ``$ne``, ``$in``, ``$nin`` compare by type and value: 1 equals 1.0, but neither True nor "1". A key
         that an episode doesn't have counts as null. ``$gt``, ``$gte``, ``$lt``, ``$lte`` compare numbers with numbers
