@@ -41,6 +41,7 @@ from graphmem.adapters.mcp.results import (
     episode_item,
     fenced,
     listed,
+    minute,
     paged,
     plain,
     result,
@@ -133,8 +134,8 @@ class FullTools(CoreTools):
             SessionItem(
                 id=clean(one.id),
                 episodes=one.episodes,
-                first=f"{one.first_at:%Y-%m-%d}",
-                last=f"{one.last_at:%Y-%m-%d}",
+                first=minute(one.first_at),
+                last=minute(one.last_at),
                 speakers=[clean(speaker) for speaker in one.speakers[:_MOST_MEMBERS]],
             )
             for one in found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, time
 from typing import Annotated, Any, TypeVar
 
 from mcp.types import CallToolResult, TextContent
@@ -69,7 +70,10 @@ class FactItem(BaseModel):
 
 
 class EpisodeItem(BaseModel):
-    """An episode, with the passage of its text that matches, and in a search the probability that it answers."""
+    """An episode, with the passage of its text that matches, and in a search the probability that it answers.
+
+    `at` is in UTC.
+    """
 
     id: str
     text: str
@@ -150,7 +154,7 @@ class Entities(Page):
 
 
 class SessionItem(BaseModel):
-    """A session with its number of episodes, their first and last date, and who spoke."""
+    """A session with its number of episodes, their first and last time in UTC, and who spoke."""
 
     id: str
     episodes: int
@@ -304,6 +308,11 @@ def fenced(text: str) -> str:
     return f"{_OPENING}\n{inside}\n{_CLOSING}" if inside.strip() else "Nothing was found."
 
 
+def minute(moment: datetime) -> str:
+    """Return a time in UTC to the minute, so that episodes of a day are in order; midnight stands for its day."""
+    return f"{moment:%Y-%m-%d}" if moment.time() == time.min else f"{moment:%Y-%m-%d %H:%M}"
+
+
 def result(model: BaseModel, text: str, meta: dict[str, Any] | None = None) -> CallToolResult:
     """Return the result of a tool: a model as structured content, and its text."""
     content = model.model_dump(mode="json", exclude_none=True)
@@ -368,7 +377,7 @@ def episode_item(episode: Episode, weights: Mapping[str, float], confidence: flo
     return EpisodeItem(
         id=episode.id,
         text=text,
-        at=f"{episode.occurred_at:%Y-%m-%d}",
+        at=minute(episode.occurred_at),
         speaker=_who(episode),
         session_id=episode.session_id and clean(episode.session_id),
         title=episode.title and clean(episode.title),

@@ -128,8 +128,8 @@ def test_a_message_is_remembered_once_and_found_with_its_provenance(memory: Grap
         assert (first["created"], again["created"]) == (True, False)
         found = await client.call_tool("memory_search", {"query": "Who moved to Lisbon?"})
         [episode] = data_of(found)["episodes"]
-        assert (episode["id"], episode["speaker"], episode["at"]) == (first["episode_id"], "Maya", "2026-01-05")
-        assert f'- 2026-01-05, Maya: "{turn["text"]}" [episode {first["episode_id"]}]' in text_of(found)
+        assert (episode["id"], episode["speaker"], episode["at"]) == (first["episode_id"], "Maya", "2026-01-05 10:00")
+        assert f'- 2026-01-05 10:00, Maya: "{turn["text"]}" [episode {first["episode_id"]}]' in text_of(found)
         context = await client.call_tool("memory_context", {"query": "Who moved to Lisbon?"})
         assert '2026-01-05, Maya: "I moved to Lisbon last week."' in data_of(context)["text"]
 

@@ -109,7 +109,13 @@ def test_sessions_and_their_episodes_are_listed_in_pages(memory: GraphMemory, er
         assert (first["sessions"][0]["id"], first["next_offset"]) == ("s/1", 1)
         second = data_of(await client.call_tool("memory_sessions", {"limit": 1, "offset": 1}))
         assert second["sessions"] == [
-            {"id": "s/2", "episodes": 3, "first": "2026-02-01", "last": "2026-02-03", "speakers": ["Ines Costa"]}
+            {
+                "id": "s/2",
+                "episodes": 3,
+                "first": "2026-02-01 10:00",
+                "last": "2026-02-03 10:00",
+                "speakers": ["Ines Costa"],
+            }
         ]
         assert "next_offset" not in second
         asked: dict[str, Any] = {"filters": {"session_ids": "s/2"}, "limit": 2}
