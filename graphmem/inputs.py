@@ -515,6 +515,32 @@ def to_text(name: str, value: str) -> str:
     return value
 
 
+def to_number(name: str, value: float) -> float:
+    """Return the value of an argument after checking that it is a number.
+
+    Raises
+    ------
+    InvalidInput
+        If it has another type.
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float)):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidInput(f"{name}: expected a number, got {value!r:.120}")
+    return value
+
+
+def to_texts(name: str, values: Iterable[str] | str) -> tuple[str, ...]:
+    """Return the values of an argument, one text or several, after checking that they are texts.
+
+    Raises
+    ------
+    InvalidInput
+        If it has another type.
+    """
+    if not isinstance(values, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidInput(f"{name}: expected texts, got {values!r:.120}")
+    return tuple(to_text(name, value) for value in ((values,) if isinstance(values, str) else values))
+
+
 _SINGULAR = re.compile(r"(?<![\w-])i(?=[\s,;:?!'’)]|$)|\b(?:my|me|mine|myself)\b", re.IGNORECASE)
 _PLURAL = re.compile(r"\b(?:we|our|ours|ourselves)\b|(?-i:\b[Uu]s\b)", re.IGNORECASE)
 _TO_TELL = re.compile(r"(?:^|[.!?,:]|\bplease|\byou)\s*\b(?:give|let|remind|show|tell) (?:me|us)\b", re.IGNORECASE)

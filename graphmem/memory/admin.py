@@ -13,7 +13,7 @@ from graphmem.communities.results import Refreshed
 from graphmem.diagnostics import queue_error
 from graphmem.inference.service import LIMIT, Inferred, infer
 from graphmem.ingest.bulk import OnProgress
-from graphmem.inputs import MAX_LIMIT, SOURCE_PATH, to_as_of, to_limit, to_scopes
+from graphmem.inputs import MAX_LIMIT, SOURCE_PATH, to_as_of, to_limit, to_scopes, to_text, to_texts
 from graphmem.memory.base import ScopedMemory, Scopes, Time, in_thread
 from graphmem.models import (
     AsOf,
@@ -78,7 +78,7 @@ class Administration(ScopedMemory):
         InvalidInput
             If a name is that of several entities (then give an id), or both are the same entity.
         """
-        gone = [names_or_ids] if isinstance(names_or_ids, str) else list(names_or_ids)
+        gone, into = to_texts("names_or_ids", names_or_ids), to_text("into", into)
         *gone, into = map(self._engine.stored_name, (*gone, into))
         self._engine.recorder.write()  # pending traces name entities that are merged
         merged = merge_entities(self._engine.backend, self.scope, gone, into, self._engine.ontology)
@@ -132,7 +132,7 @@ class Administration(ScopedMemory):
             If it was undone before, or a later merge has to be undone first; the message names that one.
         """
         self._engine.recorder.write()
-        return unmerge(self._engine.backend, self.scope, merge_id, self._engine.ontology)
+        return unmerge(self._engine.backend, self.scope, to_text("merge_id", merge_id), self._engine.ontology)
 
     def merges(
         self, name: str | None = None, *, undone: bool = False, limit: int = 100, scopes: Scopes | None = None

@@ -14,7 +14,7 @@ from graphmem.background import Lane
 from graphmem.communities.results import FoundCommunity
 from graphmem.engine import Engine
 from graphmem.errors import InvalidInput, NotFound
-from graphmem.inputs import FilterLike, to_as_of, to_limit, to_scopes, to_text, to_time
+from graphmem.inputs import FilterLike, to_as_of, to_limit, to_scopes, to_text, to_texts, to_time
 from graphmem.models import (
     AsOf,
     CommunityQuery,
@@ -89,7 +89,7 @@ class ScopedMemory:
         if text is None:
             read = partial(backend.find_entities, scopes, wanted, after=to_text("after", after))
         else:
-            text = self._engine.redacted(self._engine.stored_name(text))
+            text = self._engine.redacted(self._engine.stored_name(to_text("query", text)))
             read = partial(find_named, backend, scopes, text, wanted, structural_weight=weight)
         if not self._engine.has_expired(scopes):
             return read(limit=limit)
@@ -99,7 +99,7 @@ class ScopedMemory:
         return self._engine.backend, self.scope, self._engine.ontology
 
     def _reason(self, text: str) -> str:
-        redactor = self._engine.redactor
+        redactor, text = self._engine.redactor, to_text("reason", text)
         return self._engine.redacted(text if redactor is None else redactor.redact(text, ()))
 
     def _fact(self, edge: Edge) -> Fact:
@@ -301,6 +301,7 @@ class Exploration(ScopedMemory):
             raise InvalidInput(f"ids: expected a list of ids, got the text {ids!r:.120}; pass [id]")
         if wanted is not None or after:
             raise InvalidInput("ids: can't be combined with filters or after")
+        ids = to_texts("ids", ids)
         found = backend.get_episodes(where, list(dict.fromkeys(ids)))
         return [found[i] for i in ids if i in found and not is_expired(found[i].expires_at, now)]
 
@@ -444,7 +445,7 @@ class Exploration(ScopedMemory):
         NotFound
             If there is no trace of this id (`RecallResult.trace_id`) in the scopes.
         """
-        found = self._engine.recall.traces(self._scopes(scopes), RecallQuery(ids=(trace_id,)), 1)
+        found = self._engine.recall.traces(self._scopes(scopes), RecallQuery(ids=(to_text("trace_id", trace_id),)), 1)
         if not found:
             raise NotFound(f"recall trace {trace_id} is not in scope {self.scope}")
         return found[0]

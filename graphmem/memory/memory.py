@@ -24,8 +24,10 @@ from graphmem.inputs import (
     to_filter,
     to_item,
     to_limit,
+    to_number,
     to_scope,
     to_text,
+    to_texts,
     to_time,
     with_asker,
 )
@@ -58,6 +60,14 @@ if TYPE_CHECKING:
     from graphmem.ingest.formats.source import DateOrder, Format
 
 _MOST_QUOTES = 25  # episodes in a context
+
+
+def _waited(timeout: float | None, episode_id: str | None) -> tuple[float | None, str | None]:
+    """Return the arguments of a flush after checking their types."""
+    return (
+        None if timeout is None else to_number("timeout", timeout),
+        None if episode_id is None else to_text("episode_id", episode_id),
+    )
 
 
 class GraphMemory(Exploration):
@@ -325,11 +335,11 @@ class GraphMemory(Exploration):
         It returns 0, or 1 if episodes still wait: after `timeout` seconds, without an extractor, or if extraction is
         paused until its configuration is repaired.
         """
-        return self._engine.flush(self.scope, timeout, episode_id)
+        return self._engine.flush(self.scope, *_waited(timeout, episode_id))
 
     async def aflush(self, timeout: float | None = None, *, episode_id: str | None = None) -> int:
         """`flush` for async code."""
-        return await self._engine.aflush(self.scope, timeout, episode_id)
+        return await self._engine.aflush(self.scope, *_waited(timeout, episode_id))
 
     def recall(
         self,
@@ -337,7 +347,7 @@ class GraphMemory(Exploration):
         *,
         asked_by: str | None = None,
         limit: int | None = None,
-        edge_types: Iterable[EdgeType | str] = (),
+        edge_types: Iterable[EdgeType | str] | str = (),
         as_of: AsOf | Time | None = None,
         max_hops: int | None = None,
         temporal_decay_rate: float | None = None,
@@ -381,7 +391,7 @@ class GraphMemory(Exploration):
             strategy=strategy,
             max_hops=max_hops,
             temporal_decay_rate=temporal_decay_rate,
-            edge_types=tuple(self._engine.ontology.require_edge_type(kind) for kind in edge_types),
+            edge_types=tuple(map(self._engine.ontology.require_edge_type, to_texts("edge_types", edge_types))),
             as_of=to_as_of(as_of),
             asked_by=asked_by and self._engine.stored_name(asked_by),
             filters=self._engine.stored_filter(filters),
@@ -493,11 +503,15 @@ class GraphMemory(Exploration):
             Whether the `lines` of the result tell why each is there. The result is a text in any case.
         """
         settings, moment = self._engine.settings, to_as_of(as_of)
-        budget = int(settings.context_window * settings.context_share) if budget_tokens is None else budget_tokens
+        budget = int(settings.context_window * settings.context_share)
+        if budget_tokens is not None:
+            budget = int(to_number("budget_tokens", budget_tokens))
         limit = max(settings.recall_limit, min(200, budget // 12))
         least: Trust = "untrusted" if flagged and min_trust != "trusted" else min_trust
         k = max(settings.search_limit, min(_MOST_QUOTES, budget // 40))
-        least_sure = settings.min_confidence if min_confidence is None else min_confidence
+        least_sure = settings.min_confidence
+        if min_confidence is not None:
+            least_sure = to_number("min_confidence", min_confidence)
         found = self.search(
             query,
             asked_by=asked_by,
@@ -577,7 +591,7 @@ class GraphMemory(Exploration):
             If not exactly one thing is named, or several entities have the name (then give an id).
         """
         given = {"entity": entity, "episode": episode, "session": session, "speaker": speaker}
-        names = {kind: name and self._engine.stored_name(name) for kind, name in given.items()}
+        names = {kind: name and self._engine.stored_name(to_text(kind, name)) for kind, name in given.items()}
         (backend, scope, ontology), index = self._stored(), self._engine.search.index
         clean = None if clean_files else self._engine.scrub_later
         options: dict[str, Any] = {"with_episodes": with_episodes, "dry_run": dry_run, "clean": clean}

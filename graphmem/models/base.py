@@ -145,7 +145,11 @@ def _without_nesting(value: object) -> object:
     for key, item in cast("dict[object, object]", value).items() if isinstance(value, dict) else ():
         if isinstance(item, (list, tuple, set, dict)):
             kind = type(cast("object", item)).__name__
-            raise ValueError(f"{key!r} is a {kind}: only a text, a number, a boolean or None can be stored")
+            hint = f"a key for each value, such as '{key}.name'" if isinstance(item, dict) else "one text"
+            known = "only a text, a number, a boolean or None can be stored"
+            raise ValueError(f"{key!r} is a {kind}: {known}. Write {hint}, or its JSON")
+        if isinstance(item, date):
+            raise ValueError(f"{key!r} is a {type(item).__name__}, which can't be stored; write its .isoformat()")
     return cast("object", value)
 
 

@@ -263,3 +263,40 @@ def test_a_result_holds_the_question_as_it_was_asked(memory: GraphMemory) -> Non
 
 def test_a_receipt_shows_only_its_episode(memory: GraphMemory) -> None:
     assert "_engine" not in repr(memory.remember("I live in Oslo"))
+
+
+WRONG: list[tuple[Callable[[Any], object], str]] = [
+    (lambda m: m.context("x", budget_tokens="5"), "budget_tokens: expected a number, got '5'"),
+    (lambda m: m.context("x", min_confidence="high"), "min_confidence.* got 'high'"),
+    (lambda m: m.flush("5"), "timeout: expected a number, got '5'"),
+    (lambda m: m.flush(episode_id=5), "episode_id: expected a text, got 5"),
+    (lambda m: m.recall("x", edge_types=5), "edge_types: expected texts, got 5"),
+    (lambda m: m.recall("x", edge_types=[5]), "edge_types: expected a text, got 5"),
+    (lambda m: m.forget(5), "entity: expected a text, got 5"),
+    (lambda m: m.forget(speaker=5), "speaker: expected a text, got 5"),
+    (lambda m: m.entities(5), "query: expected a text, got 5"),
+    (lambda m: m.episodes(5), "ids: expected texts, got 5"),
+    (lambda m: m.why(5), "trace_id: expected a text, got 5"),
+    (lambda m: m.end("x", reason=5), "reason: expected a text, got 5"),
+    (lambda m: m.retract("x", reason=5), "reason: expected a text, got 5"),
+    (lambda m: m.admin.merge(5, into="Ann Lee"), "names_or_ids: expected texts, got 5"),
+    (lambda m: m.admin.merge("Ann Lee", into=5), "into: expected a text, got 5"),
+    (lambda m: m.admin.unmerge(5), "merge_id: expected a text, got 5"),
+    (lambda m: m.remember("x", metadata={"a": {"b": 1}}), r"'a' is a dict.*a key for each value, such as 'a\.name'"),
+    (lambda m: m.remember("x", metadata={"a": [1]}), "'a' is a list.*Write one text, or its JSON"),
+    (lambda m: m.remember("x", metadata={"a": datetime.now(UTC)}), r"'a' is a datetime.*write its \.isoformat\(\)"),
+]
+
+
+@pytest.mark.parametrize(("call", "reason"), WRONG)
+def test_an_argument_of_a_wrong_type_is_named(memory: GraphMemory, call: Callable[[Any], object], reason: str) -> None:
+    memory.remember("x")
+    with pytest.raises(InvalidInput, match=reason):
+        call(memory)
+
+
+def test_one_edge_type_may_be_a_text() -> None:
+    with GraphMemory.open("memory://", extractor="none", embeddings="none", background=False) as memory:
+        memory.add_facts([("Ann Lee", "knows", "Bob Fox"), ("Ann Lee", "is part of", "Acme Corp")])
+        found = memory.recall("Ann Lee", edge_types="entity", episodes=0)
+        assert [fact.target for fact in found.facts] == ["Acme Corp"]
