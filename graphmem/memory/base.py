@@ -85,7 +85,8 @@ class ScopedMemory:
         if after and text is not None:
             raise InvalidInput("after: the entities that a query matches are one page; raise limit instead")
         backend, weight = self._engine.backend, self._engine.settings.seed_structural_weight
-        wanted = EntityQuery(entity_types=None if entity_type is None else (entity_type,), as_of=as_of)
+        kinds = None if entity_type is None else (self._entity_type(scopes, entity_type),)
+        wanted = EntityQuery(entity_types=kinds, as_of=as_of)
         if text is None:
             read = partial(backend.find_entities, scopes, wanted, after=to_text("after", after))
         else:
@@ -94,6 +95,16 @@ class ScopedMemory:
         if not self._engine.has_expired(scopes):
             return read(limit=limit)
         return live_entities(backend, scopes, lambda most: read(limit=most), limit, self._engine.clock())
+
+    def _entity_type(self, scopes: Sequence[Scope], given: str) -> str:
+        """Return an entity type in its stored form; raise `InvalidInput` if neither the ontology nor a scope has it."""
+        kind, types = canonical(to_text("entity_type", given)), self._engine.ontology.entity_types
+        query = EntityQuery(entity_types=(kind,), archived=True)
+        if kind not in types and not self._engine.backend.find_entities(scopes, query, limit=1):
+            raise InvalidInput(
+                f"entity_type {given!r:.60}: there is none of this name; known are {', '.join(sorted(types))}"
+            )
+        return kind
 
     def _stored(self) -> tuple[GraphBackend, Scope, Ontology]:
         return self._engine.backend, self.scope, self._engine.ontology
@@ -179,7 +190,8 @@ class Exploration(ScopedMemory):
         """Return the entities that names or words in a text match, best first; without one, all, oldest first.
 
         With `as_of`, return only entities that were recorded by `known` and had been seen by `valid`. Without a query,
-        they are in the order of their ids, and `after` is the id of the last one of the previous page.
+        they are in the order of their ids, and `after` is the id of the last one of the previous page. `entity_type`
+        may be in any case; `InvalidInput` names the types if there is none of that name.
         """
         return self._entities(self._scopes(scopes), query, entity_type, to_as_of(as_of), to_limit(limit), after)
 

@@ -275,6 +275,7 @@ WRONG: list[tuple[Callable[[Any], object], str]] = [
     (lambda m: m.forget(5), "entity: expected a text, got 5"),
     (lambda m: m.forget(speaker=5), "speaker: expected a text, got 5"),
     (lambda m: m.entities(5), "query: expected a text, got 5"),
+    (lambda m: m.entities(entity_type=5), "entity_type: expected a text, got 5"),
     (lambda m: m.episodes(5), "ids: expected texts, got 5"),
     (lambda m: m.why(5), "trace_id: expected a text, got 5"),
     (lambda m: m.end("x", reason=5), "reason: expected a text, got 5"),
@@ -293,6 +294,27 @@ def test_an_argument_of_a_wrong_type_is_named(memory: GraphMemory, call: Callabl
     memory.remember("x")
     with pytest.raises(InvalidInput, match=reason):
         call(memory)
+
+
+def test_entities_of_a_type_are_listed_in_any_case_and_an_unknown_type_names_the_known_ones() -> None:
+    with GraphMemory.open("memory://", extractor="none", embeddings="none", background=False) as memory:
+        triple = {"subject": "Ann Lee", "subject_type": "person", "relation": "works at", "object": "Acme Corp"}
+        memory.add_facts([triple])
+        for given in ("person", "Person", " PERSON "):
+            assert [entity.name for entity in memory.entities(entity_type=given)] == ["Ann Lee"]
+        assert [one.entity.name for one in memory.admin.entity_counts(entity_type="Person")] == ["Ann Lee"]
+        assert memory.entities(entity_type="tool") == []
+        with pytest.raises(InvalidInput, match="entity_type 'people': there is none of this name; known are concept, "):
+            memory.entities(entity_type="people")
+
+
+def test_a_stored_type_that_the_ontology_no_longer_has_is_listed(tmp_path: Path) -> None:
+    (tmp_path / "o.toml").write_text('entity_types = ["service"]')
+    url, options = f"sqlite:///{tmp_path}/m.db", {"extractor": "none", "embeddings": "none", "background": False}
+    with GraphMemory.open(url, ontology=str(tmp_path / "o.toml"), **options) as memory:  # pyright: ignore[reportArgumentType]
+        memory.add_facts([{"subject": "Login", "subject_type": "service", "relation": "uses", "object": "Redis"}])
+    with GraphMemory.open(url, **options) as memory:  # pyright: ignore[reportArgumentType]
+        assert [entity.name for entity in memory.entities(entity_type="Service")] == ["Login"]
 
 
 def test_one_edge_type_may_be_a_text() -> None:

@@ -210,7 +210,7 @@ def entities(
     query: Annotated[str | None, typer.Argument(help="Names or words. [default: all entities]")] = None,
     limit: LimitOption = 50,
     type_: Annotated[
-        str | None, typer.Option("--type", metavar="TYPE", help="Only this type: person, organization, …")
+        str | None, typer.Option("--type", metavar="TYPE", help="Only this type, in any case: person, organization, …")
     ] = None,
     oldest_first: Annotated[
         bool, typer.Option("--oldest-first", help="In the order in which they were stored, as with --after.")
@@ -246,7 +246,8 @@ def entities(
             elif len(found) == limit:
                 session.out.note(f"showing the first {limit}; --limit shows more")
         if not found:
-            what = "no entity found" if query is None else f"no entity found for {query!r}"
+            what = "no entity" + (f" of type {type_!r}" if type_ else "") + " found"
+            what += "" if query is None else f" for {query!r}"
             session.nothing(_explain_empty(memory, what))
 
 
