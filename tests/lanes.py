@@ -106,6 +106,7 @@ LANES = {
         "tests/integration/neo4j/test_browser_command.py",
         "tests/integration/neo4j/test_concurrency.py",
         "tests/integration/neo4j/test_doctor.py",
+        "tests/integration/neo4j/test_edited_by_hand.py",
         "tests/integration/neo4j/test_errors.py",
         "tests/integration/neo4j/test_foreign_data.py",
         "tests/integration/neo4j/test_gds.py",

@@ -51,8 +51,9 @@ _KEPT = 64  # characters of a longer text that its key begins with
 
 @lru_cache(maxsize=8192)
 def moment(text: str) -> datetime:
-    """Return a time of the database."""
-    return datetime.fromisoformat(text)
+    """Return a time of the database; a DATE or a LOCAL DATETIME, which only others write, is taken as one of UTC."""
+    read = datetime.fromisoformat(text.partition("[")[0])  # the name of a time zone follows its offset
+    return read.replace(tzinfo=UTC) if read.tzinfo is None else read.astimezone(UTC)
 
 
 def _ends(stored: Sequence[Sequence[str]]) -> Iterable[tuple[str, str, str]]:

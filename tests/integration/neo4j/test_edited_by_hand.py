@@ -1,0 +1,43 @@
+"""A graph that others edited by Cypher: what is read of it, and what an error names."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from datetime import UTC, datetime
+from typing import LiteralString
+
+import pytest
+
+from graphmem import GraphMemory
+from graphmem.testing.rows import home
+from graphmem_neo4j import Neo4jBackend, open_backend
+from tests.integration.neo4j.support import ask
+
+
+@pytest.fixture
+def store(neo4j_url: str) -> Generator[Neo4jBackend, None, None]:
+    store = open_backend(neo4j_url)
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def memory(neo4j_url: str) -> Generator[GraphMemory, None, None]:
+    with GraphMemory.open(neo4j_url, scope=home(), background=False, extractor="none") as memory:
+        memory.add_facts([("Ada", "works_at", "Globex"), ("Ada", "lives_in", "Oslo"), ("Bob", "works_at", "Globex")])
+        yield memory
+
+
+@pytest.mark.parametrize("value", ["date('2026-01-01')", "localdatetime('2026-01-01T00:00')"])
+def test_an_end_without_a_time_zone_is_read_as_utc(
+    store: Neo4jBackend, memory: GraphMemory, value: LiteralString
+) -> None:
+    ask(
+        store,
+        "MATCH (:Graphmem {scope: $scope, canonical_name: 'ada'})-[r:SEMANTIC {relation: 'works_at'}]->() "
+        f"SET r.valid_to = {value}, r.expired_at = datetime(), r.graphmem_active = null",
+        scope=home().key,
+    )
+    assert "Oslo" in [fact.target for fact in memory.recall("Where does Ada live?")]
+    ends = {fact.target: fact.valid_to for fact in memory.history("Ada")}
+    assert ends["Globex"] == datetime(2026, 1, 1, tzinfo=UTC)
