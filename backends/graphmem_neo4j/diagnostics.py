@@ -45,10 +45,10 @@ class Neo4jCounts(Neo4jRole):
         return [Scope.from_key(key) for key in sorted(self._database.read("scopes"))]
 
     def stats(self, scope: Scope) -> StoreStats:
-        """Count the rows of a scope."""
+        """Count the rows of a scope; a node without a type, which others wrote, is no entity."""
         rows = self._database.read("stats", [scope], scope=scope.key)
         counted: dict[str, tuple[int, int]] = {kind: (many, of_those) for kind, _, many, of_those in rows}
-        entities = [row[1:] for row in rows if row[0] == "entities"]
+        entities = [row[1:] for row in rows if row[0] == "entities" and row[1] is not None]
         edges = [row[1:] for row in rows if row[0] == "edges" and row[2]]
         unprocessed, failed = counted["unprocessed"]
         return StoreStats(

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Any
+from operator import itemgetter
+from typing import Any, TypeVar
 
 from graphmem.errors import GraphMemError, InvalidInput
 from graphmem.models import (
@@ -35,6 +36,7 @@ from graphmem.models import (
 )
 from graphmem.protocols import index_words
 
+T = TypeVar("T")
 Row = Sequence[Any]
 
 TYPES = {kind.name: kind for kind in EdgeType}
@@ -64,7 +66,52 @@ def _ends(stored: Sequence[Sequence[str]]) -> Iterable[tuple[str, str, str]]:
 
 _READER = RowReader(moment, TYPES, tuple, _ends)
 moment_or_none = _READER.moment_or_none
-entity_of, episode_of, community_of = _READER.entity, _READER.episode, _READER.community
+
+
+def _complete(label: str, properties: str, build: Callable[[Row], T]) -> Callable[[Row], T]:
+    """Return a function that builds a model from a row, and names a node that was written by hand without a property.
+
+    Parameters
+    ----------
+    label
+        Label of the nodes.
+    properties
+        Names of the properties in the order of the row; "-" for one that a node needn't have.
+    build
+        Builds the model from a complete row.
+    """
+    names = properties.split()
+    needed = [place for place, name in enumerate(names) if name != "-"]
+    values = itemgetter(*needed)
+
+    def read(row: Row) -> T:
+        if None in values(row):
+            missing = next(names[place] for place in needed if row[place] is None)
+            raise _written_by_hand(label, row[0], f"lacks the property {missing!r} that every one has")
+        try:
+            return build(row)
+        except (TypeError, ValueError) as error:
+            raise _written_by_hand(label, row[0], f"has a property that can't be read ({error})") from error
+
+    return read
+
+
+def _written_by_hand(label: str, node_id: str, problem: str) -> GraphMemError:
+    return GraphMemError(
+        f"node (:{label} {{id: {node_id!r}}}) {problem}; it was written or changed by hand: set it, or delete "
+        "the node with this id (MATCH (n:Graphmem {id: …}) DETACH DELETE n), and store what it says by graphmem"
+    )
+
+
+entity_of = _complete(
+    "Entity",
+    "id scope name canonical_name entity_type summary - confidence first_seen_at last_seen_at recorded_at access_count",
+    _READER.entity,
+)
+episode_of = _complete("Episode", "id scope source text - - - - occurred_at recorded_at", _READER.episode)
+community_of = _complete(
+    "Community", "id scope level name summary fingerprint - created_at updated_at", _READER.community
+)
 
 
 def edge_of(row: Row) -> Edge:

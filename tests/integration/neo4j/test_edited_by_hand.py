@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Generator
 from datetime import UTC, datetime
 from typing import LiteralString
 
 import pytest
 
-from graphmem import GraphMemory
+from graphmem import GraphMemError, GraphMemory
 from graphmem.testing.rows import home
 from graphmem_neo4j import Neo4jBackend, open_backend
 from tests.integration.neo4j.support import ask
@@ -41,3 +42,19 @@ def test_an_end_without_a_time_zone_is_read_as_utc(
     assert "Oslo" in [fact.target for fact in memory.recall("Where does Ada live?")]
     ends = {fact.target: fact.valid_to for fact in memory.history("Ada")}
     assert ends["Globex"] == datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def test_a_node_without_the_properties_of_an_entity_is_named(store: Neo4jBackend, memory: GraphMemory) -> None:
+    before = memory.stats()
+    ask(
+        store,
+        "CREATE (:Entity:Graphmem:Person {name: 'By hand', scope: $scope, id: $id})",
+        scope=home().key,
+        id=f"zzz-{home().key}",
+    )
+    named = rf"\(:Entity {{id: 'zzz-{home().key}'}}\) lacks the property 'canonical_name'.* DETACH DELETE"
+    for read in (memory.entities, lambda: memory.admin.export(io.StringIO())):
+        with pytest.raises(GraphMemError, match=named):
+            read()
+    assert memory.stats() == before
+    assert memory.recall("Where does Ada live?")
