@@ -16,8 +16,10 @@ from graphmem.models import Episode, EpisodeQuery, Scope, utc_now
 from graphmem.protocols import Extractor, GraphBackend, VectorIndex, problem_of
 from graphmem.results import Check, QueueError, QueueState, Stats, UpkeepState
 from graphmem.settings import Settings
+from graphmem.text import counted
 from graphmem.upkeep.eviction import DELETED
 from graphmem.upkeep.forget import EXPIRED
+from graphmem.upkeep.scope_rows import count_dangling
 
 _log = logging.getLogger(__name__)
 
@@ -42,6 +44,13 @@ _INJECTION = {
 }
 _NO_RETENTION = "none: superseded facts are kept forever; set expired_edge_retention_days to delete them later"
 _NO_EVICTION = "off: superseded facts are kept, as eviction is off; set it to true for expired_edge_retention_days"
+
+
+_DANGLING = (
+    "{} to rows that were deleted past graphmem, by SQL or Cypher, in the newest 1,000 facts and 1,000 entries of the "
+    "index: graphmem reindex removes those of the index; graphmem export leaves all of them out, so that an import of "
+    "the file into another store has none"
+)
 
 
 class Diagnostics:
@@ -137,6 +146,11 @@ class Diagnostics:
         if stats.queue.state != "running":
             detail = f"{stats.queue}; after a repair, graphmem backfill retries at once"
             checks.append(Check(name="extraction", ok=False, detail=detail))
+        dangling = count_dangling(self._backend, scope) and count_dangling(
+            self._backend, scope
+        )  # others may delete now
+        if dangling:
+            checks.append(Check(name="references", ok=False, detail=_DANGLING.format(counted(dangling, "reference"))))
         if self._vectors is not None:
             checks += [Check(name=name, ok=ok, detail=detail) for name, ok, detail in self._vectors.diagnose()]
         checks += [Check(name="background", ok=False, detail=error) for error in self._background_errors()]

@@ -14,7 +14,7 @@ from graphmem.models import Model, Scope, utc_now
 from graphmem.outputs import output_file
 from graphmem.protocols import GraphBackend
 from graphmem.upkeep.export_file import FORMAT, VERSION
-from graphmem.upkeep.scope_rows import Checksum, RowKind, all_rows, to_json
+from graphmem.upkeep.scope_rows import Checksum, References, RowKind, all_rows, to_json
 
 Target = str | os.PathLike[str] | IO[str] | IO[bytes]
 OnRows = Callable[[int], None]
@@ -35,12 +35,15 @@ class Exported(Model):
         Number of rows written by kind.
     checksum
         `GraphMemory.admin.checksum` of the rows.
+    left_out
+        Number of references that were left out because the row was deleted past graphmem, by SQL or by Cypher.
     """
 
     scope: str
     rows: int
     counts: dict[str, int]
     checksum: str
+    left_out: int = 0
 
 
 def export(
@@ -52,7 +55,7 @@ def export(
     force: bool = False,
     on_rows: OnRows | None = None,
 ) -> Exported:
-    """Write all rows of a scope from one snapshot (`GraphBackend.snapshot`), in constant memory.
+    """Write all rows of a scope from one snapshot (`GraphBackend.snapshot`), in constant memory but for 8 bytes a row.
 
     The file is written under a temporary name and renamed when it is complete (`graphmem.outputs`), so that an earlier
     file stays until then.
@@ -115,7 +118,8 @@ def _write(
     total = Checksum()
     in_scope = _json(scope.key)
     done = 0
-    for kind, row in all_rows(backend, scope, extras=True):
+    references = References()
+    for kind, row in all_rows(backend, scope, extras=True, references=references):
         if kind == "index" and not vectors:
             continue
         body = to_json(kind, row)
@@ -129,7 +133,13 @@ def _write(
         on_rows(done)
     end = {"counts": dict(counts), "checksum": total.text(), "digest": lines.digest()}
     lines.write(_json({"end": end}))
-    return Exported(scope=str(scope), rows=done, counts={str(k): n for k, n in counts.items()}, checksum=total.text())
+    return Exported(
+        scope=str(scope),
+        rows=done,
+        counts={str(k): n for k, n in counts.items()},
+        checksum=total.text(),
+        left_out=references.left_out,
+    )
 
 
 class _Lines:

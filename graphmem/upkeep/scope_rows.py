@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeGuard
 
@@ -209,10 +211,11 @@ def _scoped(merge: Mapping[str, Any], scope: Scope) -> dict[str, Any]:
     }
 
 
-def all_rows(backend: GraphBackend, scope: Scope, *, extras: bool) -> RowStream:
+def all_rows(backend: GraphBackend, scope: Scope, *, extras: bool, references: References | None = None) -> RowStream:
     """Yield all rows of a scope with their kinds, read in pages; a row references only rows before it.
 
-    This order requires that no concurrent write is visible: read in a `GraphBackend.snapshot`.
+    This order requires that no concurrent write is visible: read in a `GraphBackend.snapshot`. References to rows that
+    were deleted past graphmem are left out, so that every store takes the rows.
 
     Parameters
     ----------
@@ -220,11 +223,111 @@ def all_rows(backend: GraphBackend, scope: Scope, *, extras: bool) -> RowStream:
         Store and scope to read.
     extras
         Whether to include the index entries and the job states of upkeep.
+    references
+        Counts what is left out.
     """
+    references = references or References()
     for kind, table in TABLES.items():
         if extras or kind in CONTENT:
             for row in table.read(backend, scope):
-                yield kind, row
+                if (kept := references.keep(row)) is not None:
+                    yield kind, kept
+
+
+class _Ids:
+    """A set of ids as sorted hashes: eight bytes each."""
+
+    def __init__(self) -> None:
+        self._hashes = array("q")
+        self._sorted = 0
+
+    def add(self, row_id: str) -> None:
+        """Add an id."""
+        self._hashes.append(hash(row_id))
+
+    def __contains__(self, row_id: object) -> bool:
+        hashes = self._hashes
+        if self._sorted < len(hashes):
+            import numpy as np  # local import: opening a store needs no numpy
+
+            np.frombuffer(hashes, dtype=np.int64).sort()
+            self._sorted = len(hashes)
+        wanted = hash(row_id)
+        place = bisect_left(hashes, wanted)
+        return place < len(hashes) and hashes[place] == wanted
+
+
+class References:
+    """References between the rows of a scope, which are given in the order of `TABLES`.
+
+    Rows that were deleted past graphmem, by SQL or by Cypher, leave references behind that no store takes.
+
+    Attributes
+    ----------
+    left_out
+        Number of references that were left out.
+    """
+
+    def __init__(self) -> None:
+        self.left_out = 0
+        self._episodes, self._entities, self._edges = _Ids(), _Ids(), _Ids()
+        self._communities: set[str] = set()
+        self._indexed = {"episode": self._episodes, "entity": self._entities, "fact": self._edges}
+
+    def keep(self, row: Row) -> Row | None:
+        """Return a row without its references to rows that are gone; None if it makes no sense without one."""
+        match row:
+            case Episode():
+                self._episodes.add(row.id)
+            case Entity():
+                self._entities.add(row.id)
+            case Edge():
+                return self._edge(row)
+            case Community():
+                self._communities.add(row.id)
+                if not self._are_there(self._communities, row.parent_id):
+                    return row.changed(parent_id=None)
+            case RecallTrace():
+                return self._trace(row)
+            case IndexEntry():
+                return row if row.kind == "name" or self._are_there(self._indexed[row.kind], row.key) else None
+            case Alias():
+                return row if self._are_there(self._entities, row.entity_id) else None
+            case Mention():
+                is_whole = self._are_there(self._entities, row.entity_id)
+                return row if self._are_there(self._episodes, row.episode_id) and is_whole else None
+            case Membership():
+                is_whole = self._are_there(self._entities, row.entity_id)
+                return row if self._are_there(self._communities, row.community_id) and is_whole else None
+            case _:
+                pass
+        return row
+
+    def _are_there(self, rows: Container[str], *row_ids: str | None) -> bool:
+        """Return whether all rows are there; count those that aren't."""
+        gone = sum([row_id is not None and row_id not in rows for row_id in row_ids])
+        self.left_out += gone
+        return not gone
+
+    def _edge(self, edge: Edge) -> Edge | None:
+        if not self._are_there(self._entities, edge.source_id, edge.target_id):
+            return None
+        self._edges.add(edge.id)
+        if self._are_there(self._episodes, *edge.episode_ids):
+            return edge
+        return edge.changed(episode_ids=tuple(i for i in edge.episode_ids if i in self._episodes))
+
+    def _trace(self, trace: RecallTrace) -> RecallTrace:
+        seeds = tuple(s for s in trace.seeds if self._are_there(self._entities, s.entity_id))
+        facts = tuple(
+            f
+            for f in trace.facts
+            if self._are_there(self._entities, f.entity_id) and self._are_there(self._edges, f.edge_id)
+        )
+        episodes = tuple(e for e in trace.episodes if self._are_there(self._episodes, e.episode_id))
+        if (seeds, facts, episodes) == (trace.seeds, trace.facts, trace.episodes):
+            return trace
+        return trace.changed(seeds=seeds, facts=facts, episodes=episodes)
 
 
 # Checksums ----------------------------------------------------------------------------------------
@@ -292,6 +395,27 @@ def entity_called(backend: GraphBackend, scope: Scope, name_or_id: str) -> Entit
             f"name {name_or_id!r}: {counted(len(found), 'entity', 'entities')} have it; use the id of one: {which}"
         )
     return next(iter(found.values()))
+
+
+def count_dangling(backend: GraphBackend, scope: Scope) -> int:
+    """Return the number of references to deleted rows that few queries find.
+
+    They read the newest 1,000 facts, 1,000 episodes that state these, and 1,000 entries of the index.
+    """
+    facts = backend.find_edges([scope], EdgeQuery(versions="all"), limit=PAGE, newest_first=True)
+    entries = backend.read_index(scope, limit=PAGE)
+    keys = {kind: [entry.key for entry in entries if entry.kind == kind] for kind in ("episode", "entity", "fact")}
+    sources = list(dict.fromkeys(episode_id for fact in facts for episode_id in fact.episode_ids))[:PAGE]
+    episodes = backend.get_episodes([scope], list({*sources, *keys["episode"]}))
+    entities = backend.get_entities([scope], keys["entity"])
+    edges = backend.get_edges([scope], keys["fact"])
+    known: list[tuple[list[str], Container[str]]] = [
+        (sources, episodes),
+        (keys["episode"], episodes),
+        (keys["entity"], entities),
+        (keys["fact"], edges),
+    ]
+    return sum(row_id not in rows for row_ids, rows in known for row_id in row_ids)
 
 
 def edges_of(backend: GraphBackend, scope: Scope, *entity_ids: str) -> list[Edge]:

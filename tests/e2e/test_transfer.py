@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import random
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -139,6 +140,26 @@ def test_an_export_never_goes_over_the_store(tmp_path: Path, open_memory: OpenMe
         "Initech",
         "Globex",
     }
+
+
+def test_an_export_leaves_out_references_to_deleted_rows(sqlite_file: Path, open_memory: OpenMemory) -> None:
+    memory = open_memory(f"sqlite:///{sqlite_file}", embeddings=WordVectors())
+    fill(memory)
+    memory.close()
+    with closing(sqlite3.connect(sqlite_file)) as past, past:  # foreign keys are off there
+        past.execute("DELETE FROM entities WHERE canonical_name = 'globex'")
+        past.execute("DELETE FROM episodes WHERE external_id = 'e3'")
+    memory = open_memory(f"sqlite:///{sqlite_file}", embeddings=WordVectors())
+    file = io.StringIO()
+    written = memory.admin.export(file)
+    [told] = [check.detail for check in memory.admin.doctor() if check.name == "references"]
+    there = open_memory("memory://", embeddings=WordVectors())
+    file.seek(0)
+    assert there.admin.import_(file).counts == written.counts
+    assert there.admin.checksum() == written.checksum == memory.admin.checksum()
+    assert written.left_out > 0
+    assert told.startswith(f"{written.left_out} reference")
+    assert [check for check in there.admin.doctor() if check.name == "references"] == []
 
 
 LOOK = "import sqlite3, sys; sqlite3.connect(sys.argv[1]).execute('SELECT count(*) FROM episodes').fetchone()"

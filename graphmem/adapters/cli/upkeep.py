@@ -405,6 +405,9 @@ def export(
         with session.out.progress(counts.entities + counts.aliases + counts.edges + counts.mentions) as update:
             target = cast("IO[bytes]", sys.stdout.buffer) if to_standard else file
             done = memory.admin.export(target, vectors=vectors, force=force, on_rows=update)
+        if done.left_out:
+            gone = counted(done.left_out, "reference")
+            session.out.note(f"left out {gone} to rows that were deleted past graphmem; see graphmem doctor")
         if session.out.as_json:
             session.out.document(done)
             return

@@ -58,3 +58,19 @@ def test_a_node_without_the_properties_of_an_entity_is_named(store: Neo4jBackend
             read()
     assert memory.stats() == before
     assert memory.recall("Where does Ada live?")
+
+
+def test_an_export_without_the_deleted_nodes_can_be_imported(store: Neo4jBackend, memory: GraphMemory) -> None:
+    memory.remember("Bob likes tea.")
+    memory.search("Where does Ada live?")  # builds the index
+    ask(store, "MATCH (x:Graphmem {scope: $scope, canonical_name: 'globex'}) DETACH DELETE x", scope=home().key)
+    ask(store, "MATCH (p:Episode {scope: $scope}) WHERE p.text CONTAINS 'Ada' DETACH DELETE p", scope=home().key)
+    file = io.BytesIO()
+    written = memory.admin.export(file)
+    assert written.left_out >= 3  # the entity and its facts in the index, the episode in the fact that stays
+    assert "references" in [check.name for check in memory.admin.doctor() if not check.ok]
+    file.seek(0)
+    with GraphMemory.open("memory://by-hand", scope=home(), background=False, extractor="none") as other:
+        assert other.admin.import_(file).counts == written.counts
+        assert other.admin.checksum() == written.checksum == memory.admin.checksum()
+        assert [(fact.target, fact.episode_ids) for fact in other.history("Ada")] == [("Oslo", ())]

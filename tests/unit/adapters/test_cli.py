@@ -13,6 +13,7 @@ import sys
 import zipfile
 from collections import Counter
 from collections.abc import Callable
+from contextlib import closing
 from datetime import datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -520,6 +521,18 @@ def test_a_scope_that_is_printed_can_be_passed_back(shell: Shell) -> None:
     ]
     shell.run("export", "out.jsonl", "--scope", "/a%2Fb")
     assert "scope /a%2Fb" in shell.run("import", "out.jsonl", "--store", "sqlite:///other.db").out
+
+
+def test_an_export_says_how_many_references_to_deleted_rows_it_left_out(filled: Shell) -> None:
+    assert filled.run("search", "Where does Maya work?").code == 0  # makes the index, with her two active facts
+    with closing(sqlite3.connect(filled.folder / "graphmem.db")) as past, past:
+        past.execute("DELETE FROM entities WHERE canonical_name = 'maya chen'")
+    ran = filled.run("export", "all.jsonl")
+    assert (ran.code, ran.out) == (0, "")
+    assert "left out 2 references to rows that were deleted past graphmem" in ran.err
+    assert filled.run("export", "again.jsonl", "--json").document["left_out"] == 2
+    assert "graphmem reindex" in filled.run("doctor").out
+    assert filled.run("import", "all.jsonl", "--store", "sqlite:///other.db").code == 0
 
 
 def test_what_a_file_leaves_open_is_told_by_options(shell: Shell) -> None:
