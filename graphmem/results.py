@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Literal, overload
+from typing import Any, Literal, overload
 
 from pydantic import Field
 
@@ -473,9 +473,9 @@ class LoadReport(Model):
         for report in reports:
             for name, tally in tallies.items():
                 tally.update(getattr(report, name))
+        merged: dict[str, Any] = {**counts, **{name: dict(tally) for name, tally in tallies.items()}}
         return cls(
-            **counts,
-            **{name: dict(tally) for name, tally in tallies.items()},
+            **merged,
             rejected=rejected[:MAX_REJECTED],
             notes=tuple(each for report in reports for each in report.notes),
         )

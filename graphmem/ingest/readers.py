@@ -164,7 +164,7 @@ def _order_of(source: Source, unclear: AmbiguousDate) -> DateOrder:
         raise _NoOrder(str(unclear))
     with open_source(source.path, form=source.format, columns=source.columns, encoding=source.encoding) as again:
         values = (cast("object", value) for _, value in _values(again, lambda _: None) if isinstance(value, dict))
-        parts = (part for value in values for part in messages_of(value))
+        parts = (part for value in values for part in messages_of(value, source.stem, Counter()))
         times = (str(next((part[name] for name in TIME_NAMES if part.get(name)), "")) for part in parts)
         dates = {numbers for time in times if (numbers := date_numbers(time)) and numbers[1] != "."}
     found = sorted(date for date in dates if len(date[0]) <= 2)

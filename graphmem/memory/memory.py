@@ -297,8 +297,8 @@ class GraphMemory(Exploration):
         of_files = (file_format, timezone, date_order, columns, encoding)
         if delete_missing or any(option is not None for option in of_files):
             raise InvalidInput(
-                "ingest: file_format, timezone, date_order, columns, encoding and delete_missing are for files; give the "
-                "pathlib.Path of one"
+                "ingest: file_format, timezone, date_order, columns, encoding and delete_missing are for files; give "
+                "the pathlib.Path of one"
             )
         if dry_run:
             return self._engine.loader.preview(self.scope, items, skip_invalid=skip_invalid, update=update)

@@ -68,7 +68,7 @@ def _conditions(given: object) -> dict[str, dict[str, Any]]:
         [key] = _Value(metadata={raw: None}).metadata
         if key == ATTACHMENTS:
             raise ValueError(f"{key}: attachments can't be filtered")
-        bare = {"$in" if isinstance(wanted, (list, tuple, set, frozenset)) else "$eq": wanted}
+        bare: dict[object, object] = {"$in" if isinstance(wanted, (list, tuple, set, frozenset)) else "$eq": wanted}
         operators = cast("Mapping[object, object]", wanted) if isinstance(wanted, Mapping) else bare
         if not operators:
             raise ValueError(f"{key}: no operator is given; known are {', '.join(get_args(Operator))}")
