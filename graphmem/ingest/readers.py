@@ -123,7 +123,8 @@ def read_items(source: Source, refused: Report) -> Iterator[Turn | Document]:
         left_out: set[str] = set()
         for part in parts:
             try:
-                yield _dated(source, part, repeats, left_out)
+                item = _dated(source, part, repeats, left_out)
+                yield _row(item) if source.format == "csv" else item
             except _NoOrder as error:
                 refused(Refused(source.name, line, f"{error}; nothing after this line was read"))
                 return
@@ -137,6 +138,13 @@ def read_items(source: Source, refused: Report) -> Iterator[Turn | Document]:
         source.notes.append(
             "left out: " + ", ".join(f"{kind} ({count:,})" for kind, count in [*no_messages.items()][:_MAX_KINDS])
         )
+
+
+def _row(item: Turn | Document) -> Turn | Document:
+    """Return a row of a table as a document if it names neither a speaker nor a role or a session: nobody says it."""
+    if isinstance(item, Document) or item.speaker or item.role or item.session_id:
+        return item
+    return Document(**{name: getattr(item, name) for name in item.model_fields_set & Document.model_fields.keys()})
 
 
 class _NoOrder(InvalidInput):

@@ -344,6 +344,16 @@ def test_triples_of_csv_have_the_fields_of_the_header(tmp_path: Path, delimiter:
     assert refused == []
 
 
+def test_a_row_that_names_no_speaker_is_a_document(tmp_path: Path) -> None:
+    notes = written(tmp_path, "crm.csv", "id,text,owner", '7,"Moved from Seattle to Oakland.",Felix')
+    ((note,), _) = items_of(notes)
+    assert isinstance(note, Document)
+    assert (note.text, note.metadata["owner"]) == ("Moved from Seattle to Oakland.", "Felix")
+    for column in ("speaker", "role", "session_id"):
+        ((turn,), _) = items_of(written(tmp_path, "chat.csv", f"text,{column}", "I moved.,user"))
+        assert isinstance(turn, Turn)
+
+
 def test_an_open_quote_in_csv_costs_its_own_line_only(tmp_path: Path) -> None:
     path = written(
         tmp_path,
