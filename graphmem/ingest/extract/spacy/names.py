@@ -93,15 +93,19 @@ def _joined(tokens: list[Token]) -> str:
 
 
 def _names_in(span: Span) -> Iterator[Span]:
-    """Yield the names in a span; two if the recognizer merged them: "from Trello to Linear", "in Rome with Ida"."""
+    """Yield the names in a span; two if the recognizer merged them: "from Trello to Linear", "in Rome with Ida".
+
+    A preposition of the verb isn't part of a name: "we show Heron to Initech".
+    """
     if (comma := next((t for t in span[1:-1] if t.text == ","), None)) is not None and not _is_legal_form(comma.nbor()):
         for part in (span.doc[span.start : comma.i], span.doc[comma.i + 1 : span.end]):
             yield from _names_in(part.char_span(0, len(part.text), label=span.label_))
         return
-    split = "with" if span.label_ in ("GPE", "LOC", "FAC", "PERSON") else "to"
-    cut = next((t for t in span[1:-1] if t.dep_ == "prep" and t.lower_ in ("to", split)), None)
-    after_from = cut is not None and any(c.lower_ == "from" and c.i < cut.i for c in cut.head.children)
-    if cut is None or (cut.lower_ == "to" and (cut.head in span or not after_from)):
+    prepositions = [t for t in span[1:-1] if t.dep_ == "prep" and t.is_lower]
+    cut = next((t for t in prepositions if t.head not in span and t.head.pos_ == "VERB"), None)
+    if cut is None and span.label_ in ("GPE", "LOC", "FAC", "PERSON"):
+        cut = next((t for t in prepositions if t.lower_ == "with"), None)
+    if cut is None:
         yield span
         return
     for part in (span.doc[span.start : cut.i], span.doc[cut.i + 1 : span.end]):
