@@ -124,7 +124,7 @@ def edge_of(row: Row) -> Edge:
     """
     try:
         return _READER.edge(row)
-    except (TypeError, ValueError) as error:
+    except (AttributeError, TypeError, ValueError) as error:  # such as a time that is None
         raise lacks_properties(row[0]) from error
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from graphmem import GraphMemory
+from graphmem.errors import InvalidInput
 from graphmem.models import EntityQuery, Scope
 from graphmem_neo4j import open_backend
 from tests.integration.neo4j.support import SCOPE, ask, entity, of
@@ -28,6 +29,14 @@ TYPES = {"SEMANTIC", "TEMPORAL", "CAUSAL", "ENTITY", "CO_OCCURRENCE", "MENTIONS"
 @pytest.fixture
 def url(empty_neo4j_url: str) -> str:
     return empty_neo4j_url
+
+
+def of_type(memory: GraphMemory, word: str) -> list[str] | str:
+    """Return the names of the entities of a type, or the error if there is no such type."""
+    try:
+        return [entity.name for entity in memory.entities(entity_type=word)]
+    except InvalidInput as error:
+        return str(error)
 
 
 def told(url: str, word: str) -> dict[str, Any]:
@@ -54,7 +63,7 @@ def told(url: str, word: str) -> dict[str, Any]:
             "facts": [(f.fact, f.properties) for f in memory.facts(f"Anna {word}")],
             "history": [f.fact for f in memory.history(f"Anna {word}", f"told {word}", word)],
             "entities": [(e.name, e.entity_type, e.properties) for e in memory.entities(word)],
-            "of type": [e.name for e in memory.entities(entity_type=word)],
+            "of type": of_type(memory, word),
             "counts": (stats.scope, stats.entities, stats.edges, stats.episodes, stats.failed_episodes),
             "scopes": [scope for scope in memory.admin.scopes() if scope != OTHER],
             "diff": [f.fact for f in memory.diff("2026-01-01", "2026-02-01").began],
