@@ -140,6 +140,8 @@ def _is_ahead(token: Token) -> bool:
     verb = dated(token)
     if token.i > token.sent.start and token.nbor(-1).lower_ == "since":
         return False
+    if any(t.lower_ == "since" and t.dep_ == "prep" and t.i < token.i for t in (*token.ancestors, *verb.children)):
+        return False  # "since my accident in March"
     if _is_of_booked(token) or (verb.lemma_ in words.SHIFTING and token.i > 0 and token.nbor(-1).lower_ == "to"):
         return True  # "moved the deadline to Friday"
     chain = list(_up_to_report(verb))
