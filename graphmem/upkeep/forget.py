@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
+from itertools import repeat, takewhile
 from typing import Protocol
 
 from graphmem.errors import IndexUnavailable, InvalidInput, NotFound
@@ -251,16 +252,36 @@ def forget_missing(
     def erase_some(some: Sequence[str]) -> Erased:
         return erase_episodes(backend, scope, ontology, backend.get_episodes([scope], some))
 
-    batches = [ids[at : at + _BATCH] for at in range(0, len(ids), _BATCH)]
+    steps = [partial(erase_some, ids[at : at + _BATCH]) for at in range(0, len(ids), _BATCH)]
+    return _in_batches(backend, index, scope, steps, dry_run=dry_run, clean=clean)
+
+
+def _in_batches(
+    backend: GraphBackend,
+    index: IndexCopies,
+    scope: Scope,
+    steps: Iterable[Callable[[], Erased | None]],
+    stopping: Stopping = lambda: False,
+    *,
+    dry_run: bool,
+    clean: Clean | None,
+) -> Forgotten:
+    """Run steps of an erasure, each in a transaction, up to one that returns None; then clean caches and files."""
     if dry_run:
-        return summed([*map(_result, run_and_roll_back(backend, lambda: [*map(erase_some, batches)]))], dry_run=True)
-    done: list[Erased] = []
+        done = run_and_roll_back(backend, lambda: [*takewhile(lambda e: e is not None, (step() for step in steps))])
+        return summed([_result(erased) for erased in done if erased is not None], dry_run=True)
+    erasures: list[Erased] = []
     left: tuple[str, ...] = ()
     try:
-        done.extend(backend.atomic(partial(erase_some, batch)) for batch in batches)
+        for step in steps:
+            if (erased := backend.atomic(step)) is None:
+                break
+            erasures.append(erased)
+            if stopping():
+                break
     finally:  # also after the batches before a failure
-        left = clean_up(index, scope, done, clean or partial(scrub_files, backend))
-    return summed([*map(_result, done)]).changed(left=left)
+        left = clean_up(index, scope, erasures, clean or partial(scrub_files, backend))
+    return summed([*map(_result, erasures)]).changed(left=left)
 
 
 def clear(backend: GraphBackend, index: IndexCopies, scope: Scope) -> Forgotten:
@@ -510,18 +531,7 @@ def expire(
         As for `forget`.
     """
     step = partial(_erase_batch, backend, scope, ontology, now)
-    if dry_run:
-        return summed([*map(_result, run_and_roll_back(backend, lambda: list(iter(step, None))))], dry_run=True)
-    done: list[Erased] = []
-    left: tuple[str, ...] = ()
-    try:
-        while (erased := backend.atomic(step)) is not None:
-            done.append(erased)
-            if stopping():
-                break
-    finally:  # also after the batches before a failure
-        left = clean_up(index, scope, done, clean or partial(scrub_files, backend))
-    return summed([*map(_result, done)]).changed(left=left)
+    return _in_batches(backend, index, scope, repeat(step), stopping, dry_run=dry_run, clean=clean)
 
 
 def _erase_batch(backend: GraphBackend, scope: Scope, ontology: Ontology, now: datetime) -> Erased | None:
@@ -530,7 +540,7 @@ def _erase_batch(backend: GraphBackend, scope: Scope, ontology: Ontology, now: d
     if not page:
         return None
     going = {episode.id: episode for episode in page}
-    erased = erase(ErasureRequest(backend, scope, ontology, going, None))
+    erased = erase_episodes(backend, scope, ontology, going)
     state = backend.find_job_state(scope, EXPIRED)
     counted = replace(state, done_at=now, episodes=state.episodes + len(going))
     backend.write(scope, Changes(job_states=(counted,)))
