@@ -262,16 +262,16 @@ class Sink(Protocol):
         ...
 
 
-def find_folders(paths: Iterable[str | Path]) -> tuple[str, ...]:
-    """Return the absolute paths of the folders and archives among the paths of a load, of which files may be missing.
+def find_folders(paths: Sequence[Path]) -> tuple[str, ...]:
+    """Return the absolute paths of the folders and archives among some paths: only there can files be missing.
 
     Raises
     ------
     InvalidInput
         If there is none.
     """
-    folders = [os.path.realpath(path) for path in paths if Path(path).is_dir()]
-    folders += [path_of(Path(path)) for path in paths if is_archive(Path(path))]
+    folders = [os.path.realpath(path) for path in paths if path.is_dir()]
+    folders += [path_of(path) for path in paths if is_archive(path)]
     if not folders:
         raise InvalidInput("delete-missing: only a folder or an archive can miss files; give the one that had them")
     return tuple(folders)
@@ -311,9 +311,10 @@ class FileLoad:
         Numbers of files of unknown kinds beside these, by suffix.
     folders
         Those among which the files were found (`names_of`).
-    update, delete_in
-        Whether to replace what is stored of these files, and of which folders, by `find_folders`, what was read from
-        missing files is erased.
+    update
+        Whether to replace what is stored of these files.
+    delete_missing
+        Whether to update, and to erase what was read from files that are missing in the folders.
     dry_run
         Only count, and change nothing.
     """
@@ -327,7 +328,7 @@ class FileLoad:
     unread: Mapping[str, int] = field(default_factory=dict[str, int])
     folders: Sequence[Path] = ()
     update: bool = False
-    delete_in: Sequence[str] = ()
+    delete_missing: bool = False
     dry_run: bool = False
     refused: list[Refused] = field(default_factory=list[Refused])
     refused_count: int = 0
@@ -339,6 +340,11 @@ class FileLoad:
     _read_before: int = 0
     _current: Source | None = None
     _error: InvalidInput | None = None
+    _complete: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        if self.delete_missing:
+            self.update, self._complete = True, find_folders(self.folders)
 
     def run(self, memory: Sink, on_progress: OnProgress | None = None, eraser: Eraser | None = None) -> LoadReport:
         """Load all files in order; adjacent files of the same kind share batches.
@@ -358,7 +364,7 @@ class FileLoad:
                 on_progress(progress)
 
         if self.update and eraser is not None:
-            gone = eraser.forget_missing(self._contents(), folders=self.delete_in, dry_run=self.dry_run)
+            gone = eraser.forget_missing(self._contents(), folders=self._complete, dry_run=self.dry_run)
             self._reports.append(LoadReport(removed=gone.episodes))
         for are_triples, group in groupby(self._sources(), lambda source: source.holds_triples):
             if are_triples:

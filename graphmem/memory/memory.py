@@ -273,9 +273,8 @@ class GraphMemory(Exploration):
             If an item is invalid (of a file, what precedes it is stored), a path leads to nothing readable, or a
             parameter for files is given without a path.
         """
-        update = update or delete_missing
         if isinstance(items, Path):
-            from graphmem.ingest.files import FileLoad, FileOptions, find_files, find_folders
+            from graphmem.ingest.files import FileLoad, FileOptions, find_files
 
             options = FileOptions(file_format, timezone, date_order, columns or {}, encoding)
             names, redact = self._engine.ontology.short_names, self._engine.redacted
@@ -290,7 +289,7 @@ class GraphMemory(Exploration):
                 unread=unread,
                 folders=(items,),
                 update=update,
-                delete_in=find_folders([items]) if delete_missing else (),
+                delete_missing=delete_missing,
                 dry_run=dry_run,
             )
             return load.run(self, on_progress, self.admin)

@@ -128,7 +128,7 @@ def ingest(
 ) -> None:
     """Ingest conversations, documents and triples."""
     from graphmem.factory import choose_ontology
-    from graphmem.ingest.files import FileLoad, FileOptions, find_files, find_folders
+    from graphmem.ingest.files import FileLoad, FileOptions, find_files
     from graphmem.text.redact import PatternRedactor
 
     short_names = choose_ontology(session.settings).short_names
@@ -145,8 +145,8 @@ def ingest(
         redact=redact,
         unread=unread,
         folders=[*map(Path, files)],
-        update=update or delete_missing,
-        delete_in=find_folders(files) if delete_missing else (),
+        update=update,
+        delete_missing=delete_missing,
         dry_run=dry_run,
     )
     with _previewed(session) if dry_run else session.open(extractor=extractor, make=True) as memory:
