@@ -93,7 +93,6 @@ _HEAD_BYTES = 256 << 10  # available for guessing the format
 _OWN_ENCODINGS = ("mbox", "eml", "html")
 _WHEN = re.compile(r"(?:date|time|[_ ]at)$")
 _NOT_WHEN = re.compile(r"birth|due|end|expir|until|deadline|clos|delet|renew|valid")
-_MAX_KINDS = 20  # of left out entries in a note
 _MAX_ROW_LINES = 50  # of one CSV row with line breaks inside quotes
 
 
@@ -134,10 +133,7 @@ def read_items(source: Source, refused: Report) -> Iterator[Turn | Document]:
                     reason += f"; --column text=NAME names the field that holds it, such as {named(others)}"
                 refused(Refused(source.name, line, reason))
         source.left_out.update(left_out)
-    if no_messages:
-        source.notes.append(
-            "left out: " + ", ".join(f"{kind} ({count:,})" for kind, count in [*no_messages.items()][:_MAX_KINDS])
-        )
+    source.note_left_out(no_messages)
 
 
 def _row(item: Turn | Document) -> Turn | Document:

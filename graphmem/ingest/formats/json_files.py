@@ -198,8 +198,7 @@ def slack_turns(source: Source, refused: Report) -> Iterator[Turn]:
             yield _slack_turn(message, text, folder.name, people)
         except InvalidInput as error:
             refused(Refused(source.name, number, reason_of(error)))
-    if empty:
-        source.notes.append(f"left out: messages without content ({empty:,})")
+    source.note_left_out({"messages without content": empty})
 
 
 def _slack_words(message: dict[str, Any]) -> str:

@@ -251,6 +251,7 @@ _DAY_IN_NAME = re.compile(
     r"(?<!\d)(?P<year>(?:19|20)\d\d)([-_. ]?)(?P<month>0[1-9]|1[0-2])\2(?P<day>0[1-9]|[12]\d|3[01])(?!\d)"
 )
 _DAY_LENGTH = 10
+_MAX_KINDS = 20  # of left out entries in a note
 
 
 @dataclass(slots=True)
@@ -304,6 +305,12 @@ class Source:
     def stem(self) -> str | None:
         """Name without its suffix; None for standard input."""
         return self.name.removesuffix(PurePosixPath(self.name).suffix) if self.name != "-" else None
+
+    def note_left_out(self, counts: Mapping[str, int]) -> None:
+        """Add a note with the numbers of entries by kind that are no messages, if there are any."""
+        kinds = [f"{kind} ({count:,})" for kind, count in counts.items() if count]
+        if kinds:
+            self.notes.append("left out: " + ", ".join(kinds[:_MAX_KINDS]))
 
     def dated(self, stated: str | None = None) -> datetime | None:
         """Return the time of a text that the file dates, and note in `dated_by` what it is.

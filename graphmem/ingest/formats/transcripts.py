@@ -118,8 +118,7 @@ def transcript_turns(source: Source, refused: Report) -> Iterator[Turn]:
             )
         except InvalidInput as error:
             refused(Refused(source.name, said.line, reason_of(error)))
-    if left_out:
-        source.notes.append("left out: " + ", ".join(f"{name} ({count:,})" for name, count in left_out.items()))
+    source.note_left_out(left_out)
 
 
 def _said(
