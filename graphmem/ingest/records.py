@@ -350,14 +350,13 @@ def _written_time(text: str, order: str | None) -> datetime | date | None:
     day = _numeric_day(written, order) or _named_day(written)
     if day is None or hour is None:
         return day
-    hours = int(hour) % 12 + (12 if half[0] in "Pp" else 0) if half else int(hour)
-    return datetime(day.year, day.month, day.day, hours, int(minute), int(second or 0))  # noqa: DTZ001
+    return datetime(day.year, day.month, day.day, hour_of(hour, half), int(minute), int(second or 0))  # noqa: DTZ001
 
 
 def _numeric_day(text: str, order: str | None) -> date | None:
     if (numbers := date_numbers(text)) is None:
         return None
-    first, sign, second, third = numbers
+    first, sign, second, _ = numbers
     if len(first) == 4:
         order = "ymd"
     elif sign == ".":
@@ -366,8 +365,19 @@ def _numeric_day(text: str, order: str | None) -> date | None:
         if int(first) <= 12 and int(second) <= 12:
             raise AmbiguousDate(f"day or month first? {text} can be read either way; pass --date-order dmy or mdy")
         order = "dmy" if int(first) > 12 else "mdy"
+    return date(*in_order(numbers, order))
+
+
+def in_order(numbers: tuple[str, str, str, str], order: str) -> tuple[int, int, int]:
+    """Return year, month and day of the numbers of a date (`date_numbers`) in an order such as dmy."""
+    first, _, second, third = numbers
     year, month, day = (int((first, second, third)[order.index(letter)]) for letter in "ymd")
-    return date(year + 2000 if year < 100 else year, month, day)
+    return year + 2000 if year < 100 else year, month, day
+
+
+def hour_of(hour: str, half: str | None) -> int:
+    """Return the hour from 0 to 23; `half` is AM, PM or their Japanese or Chinese words, None on a clock of 24 hours."""
+    return int(hour) % 12 + (12 if half[0] in "Pp下" or half == "午後" else 0) if half else int(hour)
 
 
 def date_numbers(text: str) -> tuple[str, str, str, str] | None:

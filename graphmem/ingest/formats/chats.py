@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from graphmem.errors import InvalidInput
 from graphmem.ingest.formats.source import WHATSAPP_LINE, DateOrder, Refused, Report, Source
-from graphmem.ingest.records import reason_of
+from graphmem.ingest.records import hour_of, in_order, reason_of
 from graphmem.inputs import Turn
 from graphmem.messages import digest
 from graphmem.models import Attachment
@@ -94,7 +94,7 @@ def whatsapp_turns(source: Source, refused: Report) -> Iterator[Turn]:
     before: datetime | None = None
     for each in messages:
         try:
-            at = datetime(*_ordered(each.date, order), *each.clock, tzinfo=zone)
+            at = datetime(*in_order(each.date, order), *each.clock, tzinfo=zone)
             if at != before:
                 repeats, before = {}, at
             text, attachments = _words("\n".join(each.lines), is_marked=each.is_marked)
@@ -139,10 +139,8 @@ def _whatsapp_lines(lines: Iterator[tuple[int, str]]) -> Iterator[_ChatLine]:
         if is_note:
             current = None
             continue
-        half = before or after
-        hours = int(hour) % 12 + (12 if half[0] in "Pp下" or half == "午後" else 0) if half else int(hour)
         is_marked = raw.partition(": ")[2].startswith(_MARK)
-        clock = (hours, int(minute), int(seconds or 0))
+        clock = (hour_of(hour, before or after), int(minute), int(seconds or 0))
         current = _ChatLine(number, (first, sign, second, third), clock, speaker.strip("~ \u202f"), is_marked, [text])
     if current is not None:
         yield current
@@ -172,12 +170,6 @@ def date_order(dates: Sequence[tuple[str, str, str, str]]) -> DateOrder:
         one, other = (date[1].join((date[0], *date[2:])) for date in (day_first, month_first))
         raise InvalidInput(f"dates of several orders: {one} and {other}; pass --date-order dmy or mdy")
     return "dmy" if day_first is not None else "mdy"
-
-
-def _ordered(date: tuple[str, str, str, str], order: DateOrder) -> tuple[int, int, int]:
-    numbers = [int(date[0]), int(date[2]), int(date[3])]
-    year, month, day = (numbers[order.index(letter)] for letter in "ymd")
-    return (year + 2000 if year < 100 else year, month, day)
 
 
 def _words(text: str, *, is_marked: bool) -> tuple[str, tuple[Attachment, ...]]:

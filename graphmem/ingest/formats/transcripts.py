@@ -11,7 +11,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from graphmem.errors import InvalidInput
-from graphmem.ingest.records import reason_of
+from graphmem.ingest.records import hour_of, reason_of
 from graphmem.inputs import Turn
 from graphmem.messages import digest
 from graphmem.models import Attachment
@@ -151,9 +151,8 @@ def _said(
 
 
 def _moment(day: tuple[int, int, int], match: re.Match[str], zone: tzinfo) -> datetime | None:
-    hour, minute = map(int, match["clock"].split(":")[:2])
-    half = match["half"]
+    hour, minute = match["clock"].split(":")[:2]
     try:
-        return datetime(*day, hour % 12 + 12 * (half == "午後") if half else hour, minute, tzinfo=zone)
+        return datetime(*day, hour_of(hour, match["half"]), int(minute), tzinfo=zone)
     except ValueError:
         return None
