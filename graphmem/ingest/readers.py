@@ -122,8 +122,7 @@ def read_items(source: Source, refused: Report) -> Iterator[Turn | Document]:
         left_out: set[str] = set()
         for part in parts:
             try:
-                item = _dated(source, part, repeats, left_out)
-                yield _row(item) if source.format == "csv" else item
+                yield _dated(source, part, repeats, left_out)
             except _NoOrder as error:
                 refused(Refused(source.name, line, f"{error}; nothing after this line was read"))
                 return
@@ -136,24 +135,18 @@ def read_items(source: Source, refused: Report) -> Iterator[Turn | Document]:
     source.note_left_out(no_messages)
 
 
-def _row(item: Turn | Document) -> Turn | Document:
-    """Return a row of a table as a document if it names neither a speaker nor a role or a session: nobody says it."""
-    if isinstance(item, Document) or item.speaker or item.role or item.session_id:
-        return item
-    return Document(**{name: getattr(item, name) for name in item.model_fields_set & Document.model_fields.keys()})
-
-
 class _NoOrder(InvalidInput):
     """Dates of a file that don't tell whether day or month comes first."""
 
 
 def _dated(source: Source, part: dict[str, Any], repeats: Counter[str], left_out: set[str]) -> Turn | Document:
     """Return the item of a record; the first ambiguous date is read as all dates of the file allow."""
+    read = partial(to_turn, part, source.zone, source.name, repeats, left_out, in_table=source.format == "csv")
     try:
-        return to_turn(part, source.zone, source.name, repeats, left_out, source.date_order)
+        return read(source.date_order)
     except AmbiguousDate as error:
         source.date_order = _order_of(source, error)
-    return to_turn(part, source.zone, source.name, repeats, left_out, source.date_order)
+    return read(source.date_order)
 
 
 def _order_of(source: Source, unclear: AmbiguousDate) -> DateOrder:

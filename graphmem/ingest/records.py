@@ -157,8 +157,10 @@ def to_turn(
     repeats: Counter[str],
     left_out: set[str],
     order: str | None = None,
+    *,
+    in_table: bool = False,
 ) -> Turn | Document:
-    """Return a turn, or a document if the record has a title.
+    """Return a turn, or a document if the record has a title, or is a row of a table that nobody says.
 
     Parameters
     ----------
@@ -172,6 +174,8 @@ def to_turn(
         Gets the names of nested fields, which aren't stored.
     order
         Of day and month in a time, as in `read_time`.
+    in_table
+        Whether the record is a row of a table; one that names no speaker, no role and no session is a document.
 
     Raises
     ------
@@ -213,9 +217,10 @@ def to_turn(
             repeats[key] += 1
             key = key if repeats[key] == 1 else f"{key}:{repeats[key]}"
         fields["external_id"] = f"{name}:{key}"
-    if "title" not in fields:
+    said_by = ("session_id", "speaker", "role")
+    if "title" not in fields and (not in_table or any(map(fields.get, said_by))):
         return Turn(**fields)
-    for key in ("session_id", "speaker", "role"):
+    for key in said_by:
         if key in fields:
             fields["metadata"][key] = fields.pop(key)
     for key in (TOOL_CALLS, TOOL_CALL_ID):
@@ -376,7 +381,7 @@ def in_order(numbers: tuple[str, str, str, str], order: str) -> tuple[int, int, 
 
 
 def hour_of(hour: str, half: str | None) -> int:
-    """Return the hour from 0 to 23; `half` is AM, PM or their Japanese or Chinese words, None on a clock of 24 hours."""
+    """Return the hour from 0 to 23; `half` is AM or PM, or a Japanese or Chinese word for it, None on 24-hour clocks."""
     return int(hour) % 12 + (12 if half[0] in "Pp下" or half == "午後" else 0) if half else int(hour)
 
 
