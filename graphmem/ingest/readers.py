@@ -136,7 +136,7 @@ def read_items(source: Source, refused: Report) -> Iterator[Turn | Document]:
 
 
 class _NoOrder(InvalidInput):
-    """Dates of a file that don't tell whether day or month comes first."""
+    """Raised if the dates of a file leave open whether day or month comes first."""
 
 
 def _dated(source: Source, part: dict[str, Any], repeats: Counter[str], left_out: set[str]) -> Turn | Document:

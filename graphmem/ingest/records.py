@@ -381,7 +381,7 @@ def in_order(numbers: tuple[str, str, str, str], order: str) -> tuple[int, int, 
 
 
 def hour_of(hour: str, half: str | None) -> int:
-    """Return the hour from 0 to 23; `half` is AM or PM, or a Japanese or Chinese word for it, None on 24-hour clocks."""
+    """Return the hour from 0 to 23; `half` is AM, PM or its Japanese or Chinese word, None on a 24-hour clock."""
     return int(hour) % 12 + (12 if half[0] in "Pp下" or half == "午後" else 0) if half else int(hour)
 
 

@@ -98,7 +98,7 @@ class EpisodeFilter(Model):
     since, until
         Episodes that occurred at `since` or later, and before `until`.
     metadata
-        Key → value, a list of which any counts, or operators with their values: ``{"topic": "tax", "team": ["a", "b"],
+        Key → value, a list of alternative values, or operators with values: ``{"topic": "tax", "team": ["a", "b"],
         "page": {"$gte": 2, "$lt": 9}}``.
 
         ``$eq``, ``$ne``, ``$in``, ``$nin`` compare by type and value: 1 equals 1.0, but neither True nor "1". A key

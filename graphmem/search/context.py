@@ -313,7 +313,7 @@ def render_fact(fact: Fact) -> str:
 def render_episode(episode: Episode, weights: Mapping[str, float] | None = None, most: int = _QUOTED) -> str:
     """Return an episode as one line: date, author, the passage with most of the weighted terms, and attachments.
 
-    The title of a document from a folder inside the loaded one has its path beside it, as titles occur in many files.
+    The title of a document from a subfolder is followed by its path, since several files may have the same title.
     The trust of its source stands behind the author, unless it is trusted.
     """
     text, attached = (_on_one_line(passage(part, weights or {}, most)) for part in (episode.text, episode.attached))

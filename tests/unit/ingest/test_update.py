@@ -36,7 +36,7 @@ def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[GraphMemo
 
 @pytest.fixture
 def notes(tmp_path: Path) -> Path:
-    """Return a folder of notes, two of which have the same name and a passage in common."""
+    """Return a folder of notes; two have the same name and share a passage."""
     folder = tmp_path / "notes"
     (folder / "b").mkdir(parents=True)
     (folder / "a.md").write_text("# Maya\n\nMaya Chen lives in Boston.\n\n# Rest\n\nUnchanged.\n")
