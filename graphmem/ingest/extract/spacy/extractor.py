@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from graphmem.ingest.extract.spacy import words
 from graphmem.ingest.extract.spacy.clauses import clauses, is_question
 from graphmem.ingest.extract.spacy.facts import EXPLICIT, Facts
+from graphmem.ingest.extract.spacy.labels import correct_labels
 from graphmem.ingest.extract.spacy.names import End, Names
 from graphmem.ingest.extract.spacy.people import attributes, relatives
 from graphmem.ingest.extract.spacy.prepare import (
@@ -325,7 +326,8 @@ def _parses(pipeline: Language, texts: list[tuple[str, list[str]]]) -> list[Doc 
     """Return the parse of each text, given with the people who take part."""
     size = batch_size([text for text, _ in texts])
     try:
-        return list(pipeline.pipe((tokens(pipeline, *text) for text in texts), batch_size=size))
+        parses = pipeline.pipe((tokens(pipeline, *text) for text in texts), batch_size=size)
+        return [correct_labels(parse) for parse in parses]
     except Exception:  # noqa: BLE001 - retried text by text below
         return [_parse(pipeline, *text) for text in texts]
 

@@ -196,7 +196,7 @@ def _is_at_hand(clause: Clause, target: End, lemma: str) -> bool:
     if any(names_given(t) for t in objects_of(clause.verb, "dobj")):
         return False
     ours = any(t.lower_ in ("we", "you") for t in clause.subjects)
-    return target.label in ("PERSON", "NORP") or (ours and target.label in {"ORG", *words.PLACES})
+    return target.label in ("PERSON", "NORP") or (ours and target.label in {"ORG", "THING", *words.PLACES})
 
 
 def _is_of_a_moment(clause: Clause, said: Statement, lemma: str, *, dated: bool) -> bool:

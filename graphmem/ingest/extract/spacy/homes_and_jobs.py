@@ -104,7 +104,7 @@ def place_names(noun: Token, names: Names, *, sure: bool) -> Iterator[End]:
             yield End(end.name, "location", named=True, certainty=end.certainty, label="GPE")
         elif capital and end.label == "PERSON" and not any(c.dep_ == "case" for c in noun.children):
             yield End(end.name, "location", named=True, certainty=min(end.certainty, 0.7), label="GPE")
-        elif sure and capital and end.label in ("", "ORG", "FAC", "NORP"):
+        elif sure and capital and end.label in ("", "THING", "ORG", "FAC", "NORP"):
             yield End(end.name, "location", named=True, certainty=end.certainty, label="GPE")
         elif _is_small_name(noun, sure=sure):
             yield End(end.name.title(), "location", named=True, certainty=min(end.certainty, 0.6), label="GPE")
@@ -175,7 +175,7 @@ def _workplaces(noun: Token, names: Names, after: Literal["at", "for", "join"]) 
         if end.label == "ORG":
             fits = after != "join" or not group
         elif after == "join":
-            fits = capital and end.named and end.label in ("", "PRODUCT", "NORP", "WORK_OF_ART") and not group
+            fits = capital and end.named and end.label in ("", "THING", "PRODUCT", "NORP", "WORK_OF_ART") and not group
             fits = fits and not any(c.lower_ == "the" for c in noun.children)
         else:
             fits = (capital and end.named and (after == "at" or end.label != "PERSON")) or (

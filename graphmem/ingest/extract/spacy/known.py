@@ -245,7 +245,12 @@ def _management(clause: Clause, names: Names) -> Iterator[Statement]:
         for token in objects_of(clause.verb, "dobj"):
             for end in names.end(token):
                 project = end.name.startswith("Project ")
-                thing = token.pos_ == "PROPN" and end.named and not end.role and end.label in ("", "ORG", "PRODUCT")
+                thing = (
+                    token.pos_ == "PROPN"
+                    and end.named
+                    and not end.role
+                    and end.label in ("", "THING", "ORG", "PRODUCT")
+                )
                 if (lemma == "manage" and (thing or project)) or token.lower_ in words.MANAGEABLE:
                     yield Statement("manages", replace(end, kind="project") if project else end, explicit=True)
 

@@ -13,6 +13,7 @@ from graphmem.errors import InvalidEntityName
 from graphmem.ingest.extract.spacy import words
 from graphmem.ingest.extract.spacy.clauses import examples, given_names, governor, joins_verb, names_given, subjects_of
 from graphmem.ingest.extract.spacy.kin import introduced, listed, role_of
+from graphmem.ingest.extract.spacy.labels import THING
 from graphmem.ontology import Ontology
 from graphmem.text.normalize import canonical, require_name
 
@@ -27,6 +28,8 @@ _DATE = re.compile(
 )
 _NO_PROSE = re.compile(r"[\[\]{}<>@=|\\*]|(?:^|\s)/|/[^/]*/|^\d+[a-z]{0,2}$|^[A-Z]+(?: [A-Z]+){3}")
 """A part of a path, of code or of a table, a number, or a cry."""
+_CRY = re.compile(r"(?<!w)([a-z])\1\1")
+"""A letter three times: "Noooo"."""
 _SMALL = frozenset("a an and as at but by for from in is it nor of off on or the to up with 's".split())
 """Words that are in lower case in a title."""
 _LETTERS = re.compile(r"[^\W\d_]")
@@ -35,11 +38,14 @@ _LETTERS = re.compile(r"[^\W\d_]")
 # what the recognizer takes into a name that ends before it: "Tom last Saturday", "Berlin Yay"
 _AFTER_NAME = re.compile(
     r"(?<!\s)\s+"
-    r"(?:(?:last|next|this) \w+|and|[Yy]esterday|[Tt]oday|[Tt]omorrow|[Tt]onight|[Yy]ay|[Ww]ow|[Ll]ol|[Oo]mg)$"
+    r"(?:(?:last|next|this) \w+|and|[Dd]id|[Ll]et|[Pp]lease|[Tt]hanks|[Tt]hx|ok|[Oo]kay|"
+    r"[Yy]esterday|[Tt]oday|[Tt]omorrow|[Tt]onight|[Yy]ay|[Ww]ow|[Ll]ol|[Oo]mg)$"
 )
+_OPENINGS = frozenset("yeah yep yes no oh ok okay hey hi hello look wait well so please wow huh thanks bye".split())
+"""Words before a name in a sentence that only address somebody."""
 _NO_NAMES = frozenset(
-    "ill im ive id dont cant wont didnt doesnt isnt y'know y'all yall afaik imho iirc rofl nah noo ooh blah alrighty "
-    "mr mrs ms miss dr".split()
+    "ill im ive id dont cant wont didnt doesnt isnt y'know y'all yall afaik imho iirc rofl lmao brb nah naw noo ooh "
+    "blah alrighty ya dude dang lemme gimme pfft uhhuh fahrenheit celsius ok okay hmm mr mrs ms miss dr".split()
 )
 """Keys of what is written like a name, but is none: "Ill call you"."""
 
@@ -255,7 +261,7 @@ class Names:
             shown, key = require_name(name, self.ontology.short_names)
         except InvalidEntityName:
             return None
-        if key in _NO_NAMES or _DATE.fullmatch(key) or _NO_PROSE.search(name):
+        if key in _NO_NAMES or _CRY.search(key) or _DATE.fullmatch(key) or _NO_PROSE.search(name):
             return None
         meaningful = any(w not in words.VAGUE and w not in words.EVALUATIVE for w in key.split())
         if not meaningful or not _LETTERS.search(shown) or len(shown.split()) > 10:
@@ -277,7 +283,7 @@ class Names:
 
     def _of_entity(self, span: Span) -> End | None:
         """Return the end for a recognized name."""
-        while len(span) > 1 and span[0].is_sent_start and span[0].tag_ == "RB":
+        while len(span) > 1 and span[0].is_sent_start and (span[0].tag_ == "RB" or span[0].lower_ in _OPENINGS):
             span = span[1:]  # "Luckily Jana" at the beginning of a sentence
         owns = span[-1].tag_ == "POS" and span[-1].head.dep_ == "poss"  # without an owned noun "Luigi's" is a name
         text = _AFTER_NAME.sub("", (span[:-1] if owns and len(span) > 1 else span).text.strip())
@@ -301,6 +307,8 @@ class Names:
         last = self.doc[span.end - 1 : span.end + 1]
         if legal := [t for t in last if _is_legal_form(t) and t.i > span.start]:
             return self._checked(self.doc[span.start : legal[-1].i + 1].text, "organization", named=True, label="ORG")
+        if span.label_ == THING and len(span) == 1 and span[0].is_sent_start and span[0].dep_ not in ("nsubj", "ROOT"):
+            return None  # the capital is of the sentence
         proper = [t for t in span if t.pos_ == "PROPN" or (t.pos_ in ("NOUN", "ADJ") and t.text[:1].isupper())]
         if not proper or (
             len(span) == 1

@@ -11,12 +11,12 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from graphmem.ingest.extract.spacy import words
+from graphmem.ingest.extract.spacy.labels import KNOWN_NAME, correct_labels
 
 if TYPE_CHECKING:
     from spacy.language import Language
     from spacy.tokens import Doc, Token
 
-_KNOWN_NAME = "peter"  # which the models always read as the name of a person after "my friend"
 _COMPOUND = re.compile(
     rf"\b(?:{'|'.join(words.KIN_PREFIXES)})?(?P<kin>[a-zé]{{3,14}})(?:-in-law| in law)?(?![\w-])", re.IGNORECASE
 )
@@ -34,7 +34,7 @@ LONGEST_PHRASE = 6
 
 def parsed(pipeline: Language, text: str, people: Iterable[str] = ()) -> Doc:
     """Return the parse of a text, in which the first names of these people are read as names of persons."""
-    return pipeline(tokens(pipeline, text, people))
+    return correct_labels(pipeline(tokens(pipeline, text, people)))
 
 
 def tokens(pipeline: Language, text: str, people: Iterable[str] = ()) -> Doc:
@@ -54,7 +54,7 @@ def tokens(pipeline: Language, text: str, people: Iterable[str] = ()) -> Doc:
     names = {name.text for _, name in relatives_names(doc)} | {name.split()[0] for name in people if name.strip()}
     for token in doc if names else ():
         if token.text in names:
-            token.norm_ = _KNOWN_NAME
+            token.norm_ = KNOWN_NAME
     return doc
 
 

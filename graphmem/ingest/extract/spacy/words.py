@@ -31,8 +31,9 @@ ENTITY_TYPES: Mapping[str, str] = {
     "WORK_OF_ART": "concept",
     "LAW": "concept",
     "NORP": "concept",
+    "THING": "concept",
 }
-"""spaCy label (OntoNotes 5) → entity type. Dates, amounts and ordinals aren't entities."""
+"""spaCy label (OntoNotes 5, and THING of labels.py) → entity type. Dates, amounts and ordinals aren't entities."""
 
 PLACES = frozenset({"GPE", "LOC", "FAC"})
 AMOUNTS = frozenset({"MONEY", "QUANTITY", "PERCENT"})
@@ -145,6 +146,7 @@ REMAINING = _words("remaining")
 NO_GIVEN_NAMES = _words("no_given_names")
 LIVED_IN = _words("lived_in")
 ACRONYMS = _words("acronyms")
+ORGANIZATIONS = _words("organizations")
 LEAVES = _words("leaves")
 PASSING = _words("passing")
 LEGAL_FORMS = _words("legal_forms")

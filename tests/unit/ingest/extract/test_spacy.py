@@ -893,3 +893,32 @@ def test_what_is_written_like_a_name_is_no_entity(say: Say, text: str) -> None:
 
 def test_a_project_is_no_person(say: Say) -> None:
     assert {e.name: e.entity_type for e in say("Project Heron is late.").entities} == {"Project Heron": "project"}
+
+
+TYPES = [
+    ("Phoebe, you have to try this.", "Phoebe", "person"),
+    ("I have to ask Claudia about the room.", "Claudia", "person"),
+    ("We search around Anaheim.", "Anaheim", "location"),
+    ("We stayed in Chefchaouen.", "Chefchaouen", "location"),
+    ("We couldn't find Nvidia.", "Nvidia", "concept"),
+    ("I jump on Instagram before I sleep.", "Instagram", "concept"),
+    ("The printer has a new NIC and NTFS is slow.", "NTFS", "concept"),
+    ("Aunt Monica called.", "Aunt Monica", "person"),
+    ("I worked for NASA.", "NASA", "organization"),
+]
+
+
+@pytest.mark.parametrize(("text", "name", "kind"), TYPES)
+def test_types_of_names_rest_on_lists_or_on_the_sentence(say: Say, text: str, name: str, kind: str) -> None:
+    assert {e.name: e.entity_type for e in say(text).entities}.get(name) == kind
+
+
+@pytest.mark.parametrize("text", ["Noooo way!", "Lemme see that.", "It was 80 Fahrenheit today."])
+def test_exclamations_and_units_are_no_names(say: Say, text: str) -> None:
+    assert not say(text).entities
+
+
+def test_names_end_before_the_words_of_an_address(say: Say) -> None:
+    names = {e.name for e in say("Yeah Chandler, that's fine. Look Ross, I tried.").entities}
+    assert names <= {"Chandler", "Ross"}
+    assert names

@@ -1,0 +1,128 @@
+"""Correction of the recognizer's labels of names, by lists of given names and places, and by grammar.
+
+The small models label a name of one word that they don't know by chance: "Phoebe" is a place, "Nvidia" too, "Lasix" a
+person. Such a label is kept only where the sentence supports it; otherwise the name is that of a thing.
+"""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from graphmem.ingest.extract.spacy import words
+
+if TYPE_CHECKING:
+    from spacy.tokens import Doc, Span, Token
+
+THING = "THING"
+"""Label of a name of which only is known that it isn't one of a person, a place or a firm."""
+
+
+KNOWN_NAME = "peter"
+"""A name that the models always read as that of a person."""
+
+
+def _lines(name: str) -> frozenset[str]:
+    text = files("graphmem.ingest.extract.spacy").joinpath(name).read_text(encoding="utf-8")
+    return frozenset(line for line in text.splitlines() if not line.startswith("#"))
+
+
+GIVEN_NAMES = _lines("given_names.txt")
+_PLACES = _lines("places.txt")
+_IN = frozenset("in to from near around through across outside via into toward towards".split())
+_AT = _IN | {"at", "of", "for"}
+_VISITING = frozenset("visit leave reach tour explore".split())
+_JOINING = frozenset("join leave quit contact sue found start".split())
+_ADDRESSING = frozenset(
+    "ask call tell meet marry love miss see visit thank know date email text phone invite hire hug kiss help".split()
+)
+_USING = frozenset("use install run download upgrade configure update compile reinstall uninstall launch".split())
+_TAKING = frozenset("take prescribe inject swallow".split())
+_TITLES = frozenset("mr mrs ms miss misses mister dr prof sir aunt auntie uncle".split())
+_OFFICES = frozenset("doctor professor president captain".split())
+_ACRONYM = re.compile(r"[A-Z]{2,6}")
+_REGION = re.compile(r"[A-Z]{2,3}|(?:[A-Z]\.)+[A-Z]?|(?:North|South|Mid)?-?(?:[Ee]ast|[Ww]est)|North|South")
+"""An abbreviation, or a quarter of the compass."""
+
+
+def correct_labels(doc: Doc) -> Doc:
+    """Replace wrong labels of names in a parse, and return it."""
+    ents = list(doc.ents)
+    labels = [_label(ent) for ent in ents]
+    if any(label != ent.label_ for ent, label in zip(ents, labels, strict=True)):
+        spans = (doc.char_span(e.start_char, e.end_char, label) for e, label in zip(ents, labels, strict=True))
+        doc.ents = [span for span in spans if span is not None]
+    return doc
+
+
+def _label(name: Span) -> str:
+    label = name.label_
+    if label not in words.ENTITY_TYPES or label in ("NORP", "LANGUAGE", "LAW"):
+        return label
+    root = name.root
+    is_object = root.dep_ in ("pobj", "dobj", "conj")
+    before = _head(root) if is_object else ""
+    within = before in _IN or before in _VISITING
+    if name.text in _PLACES and name.text not in GIVEN_NAMES:
+        return "GPE" if label not in words.PLACES and before in _IN else label
+    if name[0].lower_.strip(".") in _TITLES and len(name) > 1 and label in ("ORG", "PRODUCT", *words.PLACES):
+        return label if name[-1].tag_ == "NN" else "PERSON"
+    if len(name) > 1 or root.norm_ == KNOWN_NAME or root.lower_ in words.KIN or not root.is_alpha:
+        return label
+    if label != "PERSON" and root.text in GIVEN_NAMES and root.text not in _PLACES:
+        return label if before in _AT or _specifies(root) or _is_definite(name) or _is_within(name) else "PERSON"
+    if label in ("PERSON", *words.PLACES) and is_object and root.text not in GIVEN_NAMES | _PLACES:
+        if before in _USING:
+            return "PRODUCT"
+        if before in _TAKING and not any(c.dep_ == "prep" and c.i > root.i for c in root.head.children):
+            return THING
+    if label in words.PLACES:
+        supported = within or before in _AT or _specifies(root) or _is_definite(name) or root.dep_ == "appos"
+        alone = len([t for t in root.sent if not t.is_punct]) == 1
+        known = name.text in _PLACES or _is_within(name) or _REGION.fullmatch(name.text)
+        return label if supported or alone or known else THING
+    if label == "ORG" and (_ACRONYM.fullmatch(name.text) or (root.is_sent_start and root.dep_ != "nsubj")):
+        supported = before in _AT | _JOINING or before in ("by", "with") or _acts(root) or root.dep_ == "appos"
+        return label if supported or _is_definite(name) or root.lower_ in words.ORGANIZATIONS else THING
+    if label == "PERSON" and root.dep_ != "appos":
+        return label if root.text in GIVEN_NAMES or _acts(root) or before in _ADDRESSING | {"with"} else THING
+    return label
+
+
+def _head(token: Token) -> str:
+    """Return the preposition or the lemma of the verb that governs a noun or the first of the nouns joined to it."""
+    while token.dep_ == "conj" and token.head != token:
+        token = token.head
+    if token.dep_ == "pobj":
+        return token.head.lower_
+    return token.head.lemma_.lower() if token.dep_ == "dobj" else ""
+
+
+def _specifies(token: Token) -> bool:
+    """Return whether a name only specifies the noun after it: "Stanford students"."""
+    return token.dep_ in ("compound", "nmod", "amod") and token.head.i > token.i
+
+
+def _is_within(name: Span) -> bool:
+    """Return whether a place follows in which a named one lies: "Laurel, Maryland"."""
+    after = name.doc[name.end : name.end + 2]
+    return len(after) == 2 and after[0].text == "," and after[1].ent_type_ in words.PLACES
+
+
+def _is_definite(name: Span) -> bool:
+    return name.start > 0 and name.doc[name.start - 1].lower_ == "the"
+
+
+def _acts(token: Token) -> bool:
+    """Return whether a name is used as that of a person: as an agent, an owner or an addressee, or after a title."""
+    doc = token.doc
+    if token.i > 0 and doc[token.i - 1].lower_.strip(".") in _TITLES | _OFFICES:
+        return True
+    if token.i + 1 < len(doc) and doc[token.i + 1].tag_ == "POS":
+        return True
+    if token.dep_ in ("attr", "acomp"):  # "our designer is Marieke"
+        subjects = (c for c in token.head.children if c.dep_ == "nsubj")
+        return any(c.dep_ == "poss" for subject in subjects for c in subject.children)
+    acts = token.dep_ in ("nsubj", "nsubjpass") and token.head.pos_ == "VERB"
+    return acts or token.dep_ in ("npadvmod", "intj", "vocative")
