@@ -29,7 +29,8 @@ def _lines(name: str) -> frozenset[str]:
 
 
 GIVEN_NAMES = _lines("given_names.txt")
-_PLACES = _lines("places.txt")
+_NAMES = GIVEN_NAMES | {name.title() for name in words.COMMON_NAMES}
+PLACES = _lines("places.txt")
 _IN = frozenset("in to from near around through across outside via into toward towards".split())
 _AT = _IN | {"at", "of", "for"}
 _VISITING = frozenset("visit leave reach tour explore".split())
@@ -42,16 +43,22 @@ _TAKING = frozenset("take prescribe inject swallow".split())
 _TITLES = frozenset("mr mrs ms miss misses mister dr prof sir aunt auntie uncle".split())
 _OFFICES = frozenset("doctor professor president captain".split())
 _ACRONYM = re.compile(r"[A-Z]{2,6}")
+_BUILDINGS = frozenset("airport amphitheater amphitheatre arena bridge boulevard stadium station terminal".split())
+_HOUSES = frozenset("apartments bank bar cafe café church club hostel hotel inn pub restaurant school theatre".split())
 _REGION = re.compile(r"[A-Z]{2,3}|(?:[A-Z]\.)+[A-Z]?|(?:North|South|Mid)?-?(?:[Ee]ast|[Ww]est)|North|South")
 """An abbreviation, or a quarter of the compass."""
 
 
 def correct_labels(doc: Doc) -> Doc:
-    """Replace wrong labels of names in a parse, and return it."""
-    ents = list(doc.ents)
-    labels = [_label(ent) for ent in ents]
-    if any(label != ent.label_ for ent, label in zip(ents, labels, strict=True)):
-        spans = (doc.char_span(e.start_char, e.end_char, label) for e, label in zip(ents, labels, strict=True))
+    """Replace wrong labels of names in a parse, add given names that aren't recognized, and return it."""
+    for token in doc:
+        if token.norm_ == KNOWN_NAME and token.pos_ in ("NOUN", "ADJ", "VERB"):
+            token.pos_, token.tag_ = "PROPN", "NNP"
+    labels = {ent: _label(ent) for ent in doc.ents}
+    missed = (t for t in doc if t.norm_ == KNOWN_NAME and not t.ent_type_ and t.pos_ == "PROPN")
+    labels |= {doc[token.i : token.i + 1]: "PERSON" for token in missed}
+    if any(label != ent.label_ for ent, label in labels.items()):
+        spans = (doc.char_span(ent.start_char, ent.end_char, label) for ent, label in labels.items())
         doc.ents = [span for span in spans if span is not None]
     return doc
 
@@ -64,15 +71,20 @@ def _label(name: Span) -> str:
     is_object = root.dep_ in ("pobj", "dobj", "conj")
     before = _head(root) if is_object else ""
     within = before in _IN or before in _VISITING
-    if name.text in _PLACES and name.text not in GIVEN_NAMES:
+    if name.text in PLACES and name.text not in _NAMES:
         return "GPE" if label not in words.PLACES and before in _IN else label
-    if name[0].lower_.strip(".") in _TITLES and len(name) > 1 and label in ("ORG", "PRODUCT", *words.PLACES):
-        return label if name[-1].tag_ == "NN" else "PERSON"
-    if len(name) > 1 or root.norm_ == KNOWN_NAME or root.lower_ in words.KIN or not root.is_alpha:
+    if len(name) > 1:
+        return _label_of_several(name)
+    if root.lower_ in words.KIN or not root.is_alpha:
         return label
-    if label != "PERSON" and root.text in GIVEN_NAMES and root.text not in _PLACES:
+    if label != "PERSON" and (root.text in _NAMES or root.norm_ == KNOWN_NAME) and root.text not in PLACES:
         return label if before in _AT or _specifies(root) or _is_definite(name) or _is_within(name) else "PERSON"
-    if label in ("PERSON", *words.PLACES) and is_object and root.text not in GIVEN_NAMES | _PLACES:
+    if (
+        label in ("PERSON", "ORG", *words.PLACES)
+        and is_object
+        and root.text not in _NAMES | PLACES
+        and root.norm_ != KNOWN_NAME
+    ):
         if before in _USING:
             return "PRODUCT"
         if before in _TAKING and not any(c.dep_ == "prep" and c.i > root.i for c in root.head.children):
@@ -80,14 +92,32 @@ def _label(name: Span) -> str:
     if label in words.PLACES:
         supported = within or before in _AT or _specifies(root) or _is_definite(name) or root.dep_ == "appos"
         alone = len([t for t in root.sent if not t.is_punct]) == 1
-        known = name.text in _PLACES or _is_within(name) or _REGION.fullmatch(name.text)
+        known = name.text in PLACES or _is_within(name) or _REGION.fullmatch(name.text)
         return label if supported or alone or known else THING
     if label == "ORG" and (_ACRONYM.fullmatch(name.text) or (root.is_sent_start and root.dep_ != "nsubj")):
         supported = before in _AT | _JOINING or before in ("by", "with") or _acts(root) or root.dep_ == "appos"
         return label if supported or _is_definite(name) or root.lower_ in words.ORGANIZATIONS else THING
     if label == "PERSON" and root.dep_ != "appos":
-        return label if root.text in GIVEN_NAMES or _acts(root) or before in _ADDRESSING | {"with"} else THING
+        is_name = root.text in _NAMES or root.norm_ == KNOWN_NAME
+        return label if is_name or _acts(root) or before in _ADDRESSING | {"with"} else THING
     return label
+
+
+def _label_of_several(name: Span) -> str:
+    """Return the label of a name of several words."""
+    first, last = name[0].text, name[-1].lower_
+    if any(t.lower_ in ("vs", "vs.") for t in name):
+        return "EVENT"
+    if name.label_ not in ("PERSON", "ORG", "PRODUCT", "EVENT", *words.PLACES):
+        return name.label_
+    if any(t.lower_ in words.TECHNOLOGIES for t in name):
+        return "PRODUCT"
+    if last in words.STREETS | _BUILDINGS:
+        return "FAC"
+    if last in _HOUSES and name.label_ == "PERSON":
+        return "ORG"
+    is_titled = first.istitle() and first.lower().strip(".") in _TITLES and name[-1].tag_ != "NN"
+    return "PERSON" if is_titled else name.label_
 
 
 def _head(token: Token) -> str:

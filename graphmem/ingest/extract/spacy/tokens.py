@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from graphmem.ingest.extract.spacy import words
-from graphmem.ingest.extract.spacy.labels import KNOWN_NAME, correct_labels
+from graphmem.ingest.extract.spacy.labels import GIVEN_NAMES, KNOWN_NAME, PLACES, correct_labels
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -52,9 +52,12 @@ def tokens(pipeline: Language, text: str, people: Iterable[str] = ()) -> Doc:
             merged.update(range(span.start, span.end))
             retokenizer.merge(span, attrs={"NORM": norm})
     names = {name.text for _, name in relatives_names(doc)} | {name.split()[0] for name in people if name.strip()}
-    for token in doc if names else ():
-        if token.text in names:
+    after_name = False
+    for token in doc:
+        is_given = token.text in GIVEN_NAMES and token.text not in PLACES
+        if token.text in names or (is_given and not after_name):  # not Falk of "Peter Falk"
             token.norm_ = KNOWN_NAME
+        after_name = is_given or (token.text.istitle() and token.lower_ in words.COMMON_NAMES)
     return doc
 
 
