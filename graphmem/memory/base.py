@@ -256,11 +256,11 @@ class Exploration(ScopedMemory):
             What had begun by `valid`, as it was known at `known`.
         """
         where, moment, limit = self._scopes(scopes), to_as_of(as_of), to_limit(limit)
+        relation = None if relation is None else self._engine.ontology.relation(to_text("relation", relation))
+        text = None if text is None else self._engine.redacted(to_text("text", text))
         ids = self._ids(where, source)
         if not ids:
             return ()
-        relation = None if relation is None else self._engine.ontology.relation(relation)
-        text = None if text is None else self._engine.redacted(text)
         backend, now = self._engine.backend, self._engine.clock()
         return history(backend, where, ids, relation=relation, text=text, as_of=moment, limit=limit, now=now)
 

@@ -277,6 +277,8 @@ WRONG: list[tuple[Callable[[Any], object], str]] = [
     (lambda m: m.entities(5), "query: expected a text, got 5"),
     (lambda m: m.entities(entity_type=5), "entity_type: expected a text, got 5"),
     (lambda m: m.episodes(5), "ids: expected texts, got 5"),
+    (lambda m: m.history("Ann Lee", 5), "relation: expected a text, got 5"),
+    (lambda m: m.history("Ann Lee", text=5), "text: expected a text, got 5"),
     (lambda m: m.why(5), "trace_id: expected a text, got 5"),
     (lambda m: m.end("x", reason=5), "reason: expected a text, got 5"),
     (lambda m: m.retract("x", reason=5), "reason: expected a text, got 5"),
