@@ -384,7 +384,7 @@ class Exploration(ScopedMemory):
         level: int | None = 0,
         as_of: AsOf | Time | None = None,
         ended: bool = False,
-        ids: Iterable[str] | None = None,
+        ids: Iterable[str] | str | None = None,
         limit: int = 100,
         scopes: Scopes | None = None,
     ) -> list[FoundCommunity]:
@@ -394,11 +394,10 @@ class Exploration(ScopedMemory):
         vector. Level 0 is the partition; deeper levels exist after ``leiden``; None means all. With `as_of`, they are
         as they had been detected by then; with `ended`, ended ones are included; with `ids`, only these are read.
         """
-        if level is not None and level < 0:
-            raise InvalidInput(f"level: expected 0 or more, got {level}")
         where, moment = self._scopes(scopes), to_as_of(as_of)
-        query = None if query is None else self._engine.redacted(query)
-        wanted = CommunityQuery(level=level, as_of=moment, ended=ended, ids=None if ids is None else tuple(ids))
+        query = None if query is None else self._engine.redacted(to_text("query", query))
+        level, ids = None if level is None else to_limit(level, "level"), None if ids is None else to_texts("ids", ids)
+        wanted = CommunityQuery(level=level, as_of=moment, ended=ended, ids=ids)
         read = partial(self._engine.communities.find, where, query, wanted)
         if not self._engine.has_expired(where):
             return read(limit=to_limit(limit))

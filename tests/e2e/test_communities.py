@@ -146,6 +146,7 @@ def test_a_community_that_is_no_more_ends_and_is_read_as_of_before(memory: Graph
     [ended] = [c for c in memory.communities(ended=True) if c.ended_at is not None]
     assert len(ended) == 4
     assert memory.communities(ended=True, ids=[ended.id]) == [ended]
+    assert memory.communities(ended=True, ids=ended.id) == [ended]
     assert memory.communities(ids=[ended.id]) == []
     assert members_of(memory.communities(as_of=AsOf(known=then))) == set(found)
     assert homes(memory, as_of=AsOf(known=then)) == {n: c.id for names, c in found.items() for n in names}
