@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, timedelta
+from math import inf
 from operator import index
 from typing import Annotated, Any, ClassVar, Literal, Self, TypedDict, TypeVar, cast
 
@@ -516,15 +517,15 @@ def to_text(name: str, value: str) -> str:
 
 
 def to_number(name: str, value: float) -> float:
-    """Return the value of an argument after checking that it is a number.
+    """Return the value of an argument after checking that it is a finite number.
 
     Raises
     ------
     InvalidInput
-        If it has another type.
+        If it has another type, is infinite or NaN.
     """
-    if isinstance(value, bool) or not isinstance(value, (int, float)):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InvalidInput(f"{name}: expected a number, got {value!r:.120}")
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not -inf < value < inf:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidInput(f"{name}: expected a finite number, got {value!r:.120}")
     return value
 
 

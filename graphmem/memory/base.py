@@ -442,8 +442,9 @@ class Exploration(ScopedMemory):
             If several communities have that name.
         """
         where = self._scopes(scopes)
-        ids = self._known_ids(where, [names] if isinstance(names, str) else names or ())
+        ids = self._known_ids(where, () if names is None else to_texts("names", names))
         moment, limit, past = to_as_of(as_of), to_limit(limit), format == "html"
+        community = None if community is None else to_text("community", community)
         now = self._engine.clock()
         read = partial(read_picture, self._engine.backend, where, ids, hops=hops, community=community, now=now)
         return render(read(as_of=moment, limit=limit, with_past=past), format)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from graphmem.errors import InvalidInput
+from graphmem.inputs import to_limit
 from graphmem.models import EpisodeQuery, Model, Scope, Text
 from graphmem.protocols import GraphBackend
 from graphmem.search.rerank import BASELINES, Baseline
@@ -210,8 +211,11 @@ def evaluate(
     EmbeddingFailed
         If the model fails, since the methods could not be compared.
     """
+    if not isinstance(ks, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidInput(f"ks: expected numbers, got {ks!r:.120}")
+    ks = tuple(to_limit(k, "ks") for k in ks)
     if not ks or ks[0] < 1 or list(ks) != sorted(set(ks)):
-        raise InvalidInput(f"ks {tuple(ks)}: expected numbers above 0 in ascending order")
+        raise InvalidInput(f"ks {ks}: expected numbers above 0 in ascending order")
     asked = [Question.of(question) for question in questions]
     answers, unknown = _answers(backend, scope, asked)
     run = _Run(service, ks)

@@ -274,8 +274,8 @@ def read_picture(
         found = reader.community(community)
         name = found.name if reader.may_quote and text_is_of(found.updated_at, as_of) else ""
         return reader.picture(name or f"Community {found.id}", reader.members(found))
-    if not 0 <= hops <= _MAX_HOPS:
-        raise InvalidInput(f"hops: expected a number in [0, {_MAX_HOPS}], got {hops}")
+    if hops not in range(_MAX_HOPS + 1):
+        raise InvalidInput(f"hops: expected a number in [0, {_MAX_HOPS}], got {hops!r:.120}")
     if seeds:
         ids = reader.around(seeds, hops)
         names = [e.name for e in backend.get_entities(scopes, list(seeds)).values()]

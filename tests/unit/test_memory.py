@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, date, datetime
@@ -266,9 +267,16 @@ def test_a_receipt_shows_only_its_episode(memory: GraphMemory) -> None:
 
 
 WRONG: list[tuple[Callable[[Any], object], str]] = [
-    (lambda m: m.context("x", budget_tokens="5"), "budget_tokens: expected a number, got '5'"),
+    (lambda m: m.context("x", budget_tokens="5"), "budget_tokens: expected a finite number, got '5'"),
+    (lambda m: m.context("x", budget_tokens=math.inf), "budget_tokens: expected a finite number, got inf"),
+    (lambda m: m.context("x", budget_tokens=math.nan), "budget_tokens: expected a finite number, got nan"),
+    (lambda m: m.visualize(hops="a"), "hops: expected a number in .* got 'a'"),
+    (lambda m: m.visualize(5), "names: expected texts, got 5"),
+    (lambda m: m.visualize(community=5), "community: expected a text, got 5"),
+    (lambda m: m.admin.evaluate([], ks=["a"]), "ks: expected a number in .* got 'a'"),
+    (lambda m: m.admin.evaluate([], ks=5), "ks: expected numbers, got 5"),
     (lambda m: m.context("x", min_confidence="high"), "min_confidence.* got 'high'"),
-    (lambda m: m.flush("5"), "timeout: expected a number, got '5'"),
+    (lambda m: m.flush("5"), "timeout: expected a finite number, got '5'"),
     (lambda m: m.flush(episode_id=5), "episode_id: expected a text, got 5"),
     (lambda m: m.recall("x", edge_types=5), "edge_types: expected texts, got 5"),
     (lambda m: m.recall("x", edge_types=[5]), "edge_types: expected a text, got 5"),
