@@ -457,9 +457,10 @@ class Exploration(ScopedMemory):
         NotFound
             If there is no trace of this id (`RecallResult.trace_id`) in the scopes.
         """
-        found = self._engine.recall.traces(self._scopes(scopes), RecallQuery(ids=(to_text("trace_id", trace_id),)), 1)
+        where, query = self._scopes(scopes), RecallQuery(ids=(to_text("trace_id", trace_id),))
+        found = self._engine.recall.traces(where, query, 1)
         if not found:
-            raise NotFound(f"recall trace {trace_id} is not in scope {self.scope}")
+            raise NotFound(f"recall trace {trace_id} is not in scope {', '.join(map(str, where))}")
         return found[0]
 
     def _known_ids(self, scopes: Sequence[Scope], names: Iterable[str]) -> list[str]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from graphmem import GraphMemory, InvalidInput, MissingExtra, engine
+from graphmem import GraphMemory, InvalidInput, MissingExtra, NotFound, engine
 from graphmem.engine import Engine
 from graphmem.ingest.bulk import Progress
 from graphmem.models import Scope
@@ -214,6 +214,11 @@ def test_an_argument_that_is_no_text_is_refused(memory: GraphMemory, method: str
 def test_a_fact_in_place_of_its_id_is_refused_with_what_to_pass(memory: GraphMemory, method: str) -> None:
     with pytest.raises(InvalidInput, match=r"fact_id: expected a text, got Fact.*; pass its \.id"):
         getattr(memory, method)(memory.facts("Maya Chen")[0])
+
+
+def test_a_trace_that_is_missing_names_the_scopes_that_were_read(memory: GraphMemory) -> None:
+    with pytest.raises(NotFound, match=r"recall trace x is not in scope users/ann, users/bob$"):
+        memory.why("x", scopes=["users/ann", "users/bob"])
 
 
 def test_the_refusal_of_a_number_of_episodes_names_the_argument(memory: GraphMemory) -> None:
