@@ -12,8 +12,9 @@ from types import MappingProxyType
 from typing import Literal
 
 from graphmem.inputs import first_person_of
-from graphmem.recall.routing import TimeRange, covered, is_global, is_open
+from graphmem.recall.routing import is_global
 from graphmem.search.names import Names, names_in
+from graphmem.search.time_range import TimeRange, covered, is_open
 from graphmem.text.date_patterns import PART
 from graphmem.text.dates import DateSpan, dates_and_periods, with_ranges
 from graphmem.text.names import plain

@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 
 from graphmem import GraphMemory
-from graphmem.recall.routing import period_of
+from graphmem.recall.periods import period_of
 
 NOW = datetime(2026, 6, 15, 12, tzinfo=UTC)
 
