@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from graphmem.errors import NotFound
 from graphmem.models import AsOf, Edge, EdgeQuery, Entity, Scope, TimeAxis, is_retracted
 from graphmem.protocols import GraphBackend, expired_entities
-from graphmem.recall.subgraph import sources_of, unexpired, with_trust
+from graphmem.recall.sources import sources_of, unexpired, with_trust
 from graphmem.results import Diff, EntityCounts, Fact
 
 Row = TypeVar("Row")

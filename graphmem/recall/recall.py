@@ -22,24 +22,20 @@ from graphmem.models import (
 from graphmem.ontology import Ontology
 from graphmem.protocols import GraphBackend, expired_entities
 from graphmem.recall import scoring, strategies
+from graphmem.recall.evidence import Evidence, StatedFacts, stated_facts
 from graphmem.recall.facts import to_fact
 from graphmem.recall.options import RecallOptions
 from graphmem.recall.routing import HeuristicRouter, plan
 from graphmem.recall.scoring import Floats, Positions, Walk
 from graphmem.recall.seeds import EntityEmbeddings, entity_vectors, find_seeds, query_cosines
+from graphmem.recall.sources import Sources, sources_of, with_trust
 from graphmem.recall.subgraph import (
-    Evidence,
-    Sources,
-    StatedFacts,
     not_expired,
-    sources_of,
-    stated_facts,
     stated_in,
     with_ended,
     with_facts_of_hubs,
     with_only,
     with_past,
-    with_trust,
     with_unknown_beginnings,
 )
 from graphmem.results import Fact, RecallResult, ScoreParts, Seed, Strategy

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, overload
 from pydantic import Field
 
 from graphmem.models import AsOf, Episode, EpisodeFilter, Model
-from graphmem.recall.subgraph import Evidence
+from graphmem.recall.evidence import Evidence
 from graphmem.results import Strategy
 from graphmem.trust import Trust
 

@@ -20,9 +20,9 @@ from graphmem.inputs import first_person_of
 from graphmem.models import AsOf, EpisodeQuery, RecallTrace, Scope, TracedEpisode, TracedSeed, is_live, utc_now
 from graphmem.process import one_blas_thread
 from graphmem.protocols import GraphBackend, VectorHit, VectorIndex
+from graphmem.recall.evidence import Evidence
 from graphmem.recall.options import RecallOptions, SpreadingOptions
 from graphmem.recall.service import require_one_scope
-from graphmem.recall.subgraph import Evidence
 from graphmem.recall.traces import RecallRecorder
 from graphmem.search.corpus import Corpus
 from graphmem.search.graph_channel import best_first

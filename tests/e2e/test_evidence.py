@@ -9,7 +9,7 @@ import pytest
 from conftest import OpenMemory
 
 from graphmem import GraphMemory
-from graphmem.recall.subgraph import Evidence
+from graphmem.recall.evidence import Evidence
 from tests.integration.embed.support import real_model
 
 TURNS = [
