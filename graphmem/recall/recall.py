@@ -26,7 +26,7 @@ from graphmem.recall.evidence import Evidence, StatedFacts, stated_facts
 from graphmem.recall.facts import to_fact
 from graphmem.recall.options import RecallOptions
 from graphmem.recall.routing import HeuristicRouter, plan
-from graphmem.recall.scoring import Floats, Positions, Walk
+from graphmem.recall.scoring import Floats, Positions
 from graphmem.recall.seeds import EntityEmbeddings, entity_vectors, find_seeds, query_cosines
 from graphmem.recall.sources import Sources, sources_of, with_trust
 from graphmem.recall.subgraph import (
@@ -38,6 +38,7 @@ from graphmem.recall.subgraph import (
     with_past,
     with_unknown_beginnings,
 )
+from graphmem.recall.walks import Walk, walk_breadth_first
 from graphmem.results import Fact, RecallResult, ScoreParts, Seed, Strategy
 from graphmem.telemetry import in_span, timed
 from graphmem.text.normalize import query_words
@@ -228,7 +229,7 @@ class _Run:
         """Walk from the seeds by the strategy."""
         match self.strategy:
             case "bfs":
-                return scoring.walk_breadth_first(graph, seed_scores)
+                return walk_breadth_first(graph, seed_scores)
             case "spreading":
                 return strategies.spread_activation(
                     graph,

@@ -16,32 +16,20 @@ import time
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from graphmem.errors import InvalidInput
 from graphmem.models import Subgraph
 from graphmem.ontology import SIMILAR_TO
 from graphmem.recall.options import SpreadingOptions
-from graphmem.recall.scoring import (
-    SECONDS_A_DAY,
-    Floats,
-    Positions,
-    Reached,
-    Walk,
-    effective_confidence,
-    flow_weight,
-    proximity,
-    walk_breadth_first,
-)
+from graphmem.recall.pagerank import personalized_pagerank
+from graphmem.recall.scoring import SECONDS_A_DAY, Floats, Positions, effective_confidence, flow_weight
+from graphmem.recall.walks import Reached, Walk, proximity, walk_breadth_first
 
 LEAST_DISTANCE = 0.01
 """Minimum distance of an entity, for a cosine near 1."""
 
 SYNONYM_COSINE = 0.8
 """Minimum cosine of near-synonymous entities."""
-
-_DAMPING = 0.7  # probability of following an edge instead of restarting
-_ROUNDS = 10  # iterations of PageRank
 
 
 def walk_cheapest_paths(graph: Subgraph, seed_scores: Floats, cosines: Floats | None = None) -> Walk:
@@ -192,71 +180,6 @@ def _pruned(active: Floats, seeds: Positions, keep: int) -> Floats:
     active = active.copy()
     active[dropped] = 0.0
     return active
-
-
-def personalized_pagerank(
-    sources: ArrayLike,
-    targets: ArrayLike,
-    weights: ArrayLike,
-    restart: ArrayLike,
-) -> Floats:
-    """Return the stationary probability of each of n nodes in a random walk with restarts.
-
-    Power iteration of ``p = damping × (P p + p(dangling) × r) + (1 − damping) × r``, where the columns of P are the
-    weights out of a node divided by their sum, and r is the restart divided by its sum (Page et al. 1999;
-    Haveliwala 2002). The walk restarts at nodes without outgoing edges.
-
-    Parameters
-    ----------
-    sources, targets
-        int arrays (m,): directed edges from source to target; pass an undirected edge in both directions.
-        Weights of parallel edges are added.
-    weights
-        float array (m,), nonnegative.
-    restart
-        float array (n,), nonnegative: the restart distribution before normalization.
-
-    Returns
-    -------
-    numpy.ndarray
-        float array (n,) with sum 1; all 0 if `restart` is all 0.
-
-    Raises
-    ------
-    InvalidInput
-        If a value or a shape is invalid.
-    """
-    start = np.asarray(restart, dtype=np.float64)
-    out, into = np.asarray(sources, dtype=np.int64), np.asarray(targets, dtype=np.int64)
-    weight = np.asarray(weights, dtype=np.float64)
-    _check(out, into, weight, start)
-    total = start.sum()
-    if total == 0.0:
-        return np.zeros_like(start)
-    n = len(start)
-    start = start / total
-    leaving = np.bincount(out, weight, n)
-    dangling = leaving == 0.0
-    share = weight / np.where(dangling, 1.0, leaving)[out]
-    rank = start
-    for _ in range(_ROUNDS):
-        flow = np.bincount(into, share * rank[out], n)
-        rank = _DAMPING * (flow + rank[dangling].sum() * start) + (1.0 - _DAMPING) * start
-    return rank
-
-
-def _check(out: NDArray[np.int64], into: NDArray[np.int64], weight: Floats, start: Floats) -> None:
-    if not out.shape == into.shape == weight.shape or out.ndim != 1 or start.ndim != 1:
-        raise InvalidInput(
-            f"sources {out.shape}, targets {into.shape}, weights {weight.shape}: arrays of one length are needed, "
-            f"and a flat restart, got {start.shape}"
-        )
-    ends = np.concatenate((out, into))
-    if len(ends) and not 0 <= ends.min() <= ends.max() < len(start):
-        raise InvalidInput(f"an edge ends at node {ends.min()} or {ends.max()}: the restart has {len(start)} nodes")
-    for name, values in (("weights", weight), ("restart", start)):
-        if not np.all(np.isfinite(values)) or np.any(values < 0.0):
-            raise InvalidInput(f"{name}: numbers from 0 on are needed, got {values.min()} or one that isn't finite")
 
 
 def walk_pagerank(

@@ -24,7 +24,8 @@ from graphmem.models import (
 )
 from graphmem.protocols import GraphBackend, expired_entities
 from graphmem.recall.facts import to_facts
-from graphmem.recall.scoring import Floats, Positions, Walk
+from graphmem.recall.scoring import Floats, Positions
+from graphmem.recall.walks import Walk
 from graphmem.results import RecallResult, Trace, TraceEpisode, TraceFact, TraceSeed
 
 _CONSIDERED = 1000  # maximum facts of a trace, best first; a hub may have many more

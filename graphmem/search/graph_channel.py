@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from graphmem.embed import TokenVectors
 from graphmem.index.copies import unit
 from graphmem.models import EdgeType, Subgraph
-from graphmem.recall import scoring, strategies
+from graphmem.recall import strategies
 from graphmem.recall.options import SpreadingOptions
+from graphmem.recall.walks import walk_breadth_first
 from graphmem.search.names import Names
 from graphmem.search.results import ExpansionConfig
 from graphmem.text.normalize import WORD, terms
@@ -225,7 +226,7 @@ def stepwise(
     scores[[near.place[False, number] for number in seeds]] = rarity / rarity.max()
     match expansion.strategy:
         case "bfs":
-            found = scoring.walk_breadth_first(graph, scores)
+            found = walk_breadth_first(graph, scores)
         case "spreading":
             deadline = time.monotonic() + limits.time_limit
             found = strategies.spread_activation(graph, scores, limits, now=0.0, decay_rate=0.0, deadline=deadline)

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphmem.models import Subgraph
-from graphmem.recall import scoring, strategies
+from graphmem.recall import strategies
 from graphmem.recall.scoring import Floats
+from graphmem.recall.walks import walk_breadth_first
 from tests.unit.recall.graphs import graph, graphs
 
 
@@ -69,7 +70,7 @@ def test_it_reaches_the_facts_that_bfs_reaches(subgraph: Subgraph, with_vectors:
     scores = np.where(subgraph.depth == 0, 0.5, 0.0)
     cosines = np.linspace(-1, 1, len(scores)) if with_vectors else None
     reached = strategies.walk_cheapest_paths(subgraph, scores, cosines).near >= 0
-    assert reached.tolist() == (scoring.walk_breadth_first(subgraph, scores).near >= 0).tolist()
+    assert reached.tolist() == (walk_breadth_first(subgraph, scores).near >= 0).tolist()
 
 
 @given(graphs())

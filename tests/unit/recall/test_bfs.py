@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from graphmem.recall import strategies
-from graphmem.recall.scoring import Walk, nearer_end, reach, walk_breadth_first
+from graphmem.recall.walks import Walk, nearer_end, reach, walk_breadth_first
 from tests.unit.recall.graphs import graph
 
 

@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphmem.errors import InvalidInput
-from graphmem.recall import strategies
+from graphmem.recall import pagerank
+from graphmem.recall.pagerank import personalized_pagerank
 from graphmem.recall.scoring import Floats
-from graphmem.recall.strategies import entity_ranks, personalized_pagerank, walk_pagerank
+from graphmem.recall.strategies import entity_ranks, walk_pagerank
 from tests.unit.recall.graphs import graph
 
 Weighted = tuple[int, int, float]
@@ -50,7 +51,7 @@ def test_it_is_the_power_iteration_of_the_definition(edges: list[Weighted], rest
 
 
 def test_with_many_rounds_it_is_the_fixed_point(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(strategies, "_ROUNDS", 200)
+    monkeypatch.setattr(pagerank, "_ROUNDS", 200)
     edges = [(0, 1, 1.0), (1, 0, 1.0), (1, 2, 2.0), (2, 1, 2.0)]
     rank = personalized_pagerank(*arrays(edges), [1.0, 0, 0])
     matrix = np.array([[0, 1 / 3, 0], [1, 0, 1], [0, 2 / 3, 0]])
@@ -58,10 +59,10 @@ def test_with_many_rounds_it_is_the_fixed_point(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_what_reaches_a_node_without_a_way_out_restarts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(strategies, "_ROUNDS", 1)
+    monkeypatch.setattr(pagerank, "_ROUNDS", 1)
     rank = personalized_pagerank([0], [1], [1.0], [1.0, 0.0])
     assert rank.tolist() == pytest.approx([0.3, 0.7])
-    monkeypatch.setattr(strategies, "_ROUNDS", 2)
+    monkeypatch.setattr(pagerank, "_ROUNDS", 2)
     assert personalized_pagerank([0], [1], [1.0], [1.0, 0.0]).sum() == pytest.approx(1.0)
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from graphmem.models import EdgeType
 from graphmem.recall import scoring
+from graphmem.recall.walks import proximity
 
 
 def test_confidence_without_retrievals_is_exactly_itself() -> None:
@@ -25,7 +26,7 @@ def test_effective_confidence_never_exceeds_one() -> None:
 
 
 def test_proximity_halves_and_thirds() -> None:
-    assert scoring.proximity(np.array([0, 1, 2])).tolist() == pytest.approx([1, 1 / 2, 1 / 3])
+    assert proximity(np.array([0, 1, 2])).tolist() == pytest.approx([1, 1 / 2, 1 / 3])
 
 
 def test_flow_weights_are_those_of_the_table() -> None:

@@ -13,7 +13,7 @@ from graphmem.errors import InvalidInput
 from graphmem.models import EdgeType, Subgraph
 from graphmem.recall import strategies
 from graphmem.recall.options import RecallOptions, SpreadingOptions
-from graphmem.recall.scoring import Walk
+from graphmem.recall.walks import Walk
 from graphmem.settings import Settings
 from tests.unit.recall.graphs import graph, graphs
 
