@@ -6,9 +6,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from graphmem.errors import InvalidInput
-from graphmem.recall.scoring import Floats
+from graphmem.recall.scoring import Flags, Floats, Positions
 
-_DAMPING = 0.7  # probability of following an edge instead of restarting
+DAMPING = 0.7
+"""Probability of following an edge instead of restarting."""
+
 _ROUNDS = 10  # iterations of PageRank
 
 
@@ -51,15 +53,33 @@ def personalized_pagerank(
     total = start.sum()
     if total == 0.0:
         return np.zeros_like(start)
-    n = len(start)
     start = start / total
-    leaving = np.bincount(out, weight, n)
+    leaving = np.bincount(out, weight, len(start))
     dangling = leaving == 0.0
     share = weight / np.where(dangling, 1.0, leaving)[out]
-    rank = start
-    for _ in range(_ROUNDS):
-        flow = np.bincount(into, share * rank[out], n)
-        rank = _DAMPING * (flow + rank[dangling].sum() * start) + (1.0 - _DAMPING) * start
+    return iterate(out, into, share, start, _ROUNDS, dangling)
+
+
+def iterate(
+    out: Positions, into: Positions, share: Floats, restart: Floats, rounds: int, dangling: Flags | None = None
+) -> Floats:
+    """Return the rank of each of n nodes after some rounds of power iteration, shape (n,).
+
+    Parameters
+    ----------
+    out, into, share
+        Directed edges, and the share of the rank of its node that each passes on, shape (m,).
+    restart
+        The restart distribution, shape (n,); the first ranks.
+    dangling
+        Nodes from which the walk restarts at once, shape (n,); None for none.
+    """
+    rank = restart
+    for _ in range(rounds):
+        flow = np.bincount(into, share * rank[out], len(restart))
+        if dangling is not None:
+            flow = flow + rank[dangling].sum() * restart
+        rank = DAMPING * flow + (1.0 - DAMPING) * restart
     return rank
 
 

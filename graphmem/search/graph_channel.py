@@ -19,6 +19,7 @@ from graphmem.index.copies import unit
 from graphmem.models import EdgeType, Subgraph
 from graphmem.recall import strategies
 from graphmem.recall.options import SpreadingOptions
+from graphmem.recall.pagerank import iterate
 from graphmem.recall.walks import walk_breadth_first
 from graphmem.search.names import Names
 from graphmem.search.results import ExpansionConfig
@@ -28,7 +29,7 @@ Floats = NDArray[np.float64]
 Vectors = NDArray[np.float32]
 Ints = NDArray[np.int64]
 
-DAMPING, ROUNDS = 0.7, 4
+ROUNDS = 4
 SHARPNESS = 8
 """Exponent of the text score in the restart distribution; concentrates it on the best episodes."""
 
@@ -87,10 +88,7 @@ def walk(text: Floats, seeds: Sequence[int], names: Names, candidates: Ints) -> 
     out = np.maximum(np.concatenate([names.degrees(nodes), counts]), 1e-9)
     flow = np.concatenate([np.ones(2 * len(name)), alike]) / out[source]
     restart = _restart(text, seeds, names, nodes)
-    rank = restart
-    for _ in range(ROUNDS):
-        rank = DAMPING * np.bincount(target, flow * rank[source], len(out)) + (1 - DAMPING) * restart
-    return normalized(rank[m:])
+    return normalized(iterate(source, target, flow, restart, ROUNDS)[m:])
 
 
 def _pairs(nodes: Ints, names: Names) -> tuple[Ints, Ints, Floats]:

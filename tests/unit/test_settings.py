@@ -132,7 +132,7 @@ CONSTANTS: dict[str, object] = {
     "graphmem.text.normalize:MAX_QUERY": 512,
     "graphmem.protocols:NAME_WEIGHT": 10,
     "graphmem.models:ExpandLimits(max_frontier)": 300,
-    "graphmem.recall.pagerank:_DAMPING": 0.7,
+    "graphmem.recall.pagerank:DAMPING": 0.7,
     "graphmem.recall.pagerank:_ROUNDS": 10,
     "graphmem.recall.strategies:SYNONYM_COSINE": 0.8,
     "graphmem.recall.strategies:LEAST_DISTANCE": 0.01,
@@ -147,7 +147,6 @@ CONSTANTS: dict[str, object] = {
     "graphmem.search.results:ExpansionConfig(boost)": False,
     "graphmem:GraphMemory.search(fusion)": "weighted",
     "graphmem:GraphMemory.search(diversity)": 0.0,
-    "graphmem.search.graph_channel:DAMPING": 0.7,
     "graphmem.search.graph_channel:ROUNDS": 4,  # 10: it is on the candidates' neighborhood
     "graphmem.search.names:SAME": 0.8,
     "graphmem.search.rerank:RRF_K": 60,
