@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from math import inf
 from operator import index
-from typing import Annotated, Any, ClassVar, Literal, Self, TypedDict, TypeVar, cast
+from typing import Annotated, Any, ClassVar, Self, TypedDict, TypeVar, cast
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
@@ -540,25 +540,3 @@ def to_texts(name: str, values: Iterable[str] | str) -> tuple[str, ...]:
     if not isinstance(values, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidInput(f"{name}: expected texts, got {values!r:.120}")
     return tuple(to_text(name, value) for value in ((values,) if isinstance(values, str) else values))
-
-
-_SINGULAR = re.compile(r"(?<![\w-])i(?=[\s,;:?!'’)]|$)|\b(?:my|me|mine|myself)\b", re.IGNORECASE)
-_PLURAL = re.compile(r"\b(?:we|our|ours|ourselves)\b|(?-i:\b[Uu]s\b)", re.IGNORECASE)
-_TO_TELL = re.compile(r"(?:^|[.!?,:]|\bplease|\byou)\s*\b(?:give|let|remind|show|tell) (?:me|us)\b", re.IGNORECASE)
-
-
-def first_person_of(question: str) -> Literal["singular", "plural"] | None:
-    """Return whether a question has "I", "my" …, other than in "tell me", or else "we", "our" …, or neither."""
-    told = _TO_TELL.sub(" ", question)
-    return "singular" if _SINGULAR.search(told) else "plural" if _PLURAL.search(told) else None
-
-
-def with_asker(question: str, asked_by: str | None) -> str:
-    """Return a question in the first person with the name of who asks before it; any other question unchanged.
-
-    Raises
-    ------
-    InvalidInput
-        If the question is no text.
-    """
-    return f"{asked_by}: {question}" if first_person_of(to_text("query", question)) and asked_by else question

@@ -29,7 +29,6 @@ from graphmem.inputs import (
     to_text,
     to_texts,
     to_time,
-    with_asker,
 )
 from graphmem.memory.admin import Administration
 from graphmem.memory.base import Exploration, Receipt, Scopes, Time, in_thread
@@ -51,6 +50,7 @@ from graphmem.search.rerank import CrossEncoder
 from graphmem.search.results import ExpansionConfig, Fusion, SearchOptions, SearchResults
 from graphmem.settings import Settings
 from graphmem.telemetry import in_span, span
+from graphmem.text.first_person import with_asker
 from graphmem.trust import Trust
 from graphmem.upkeep.forget import Forgotten, forget
 
@@ -398,7 +398,7 @@ class GraphMemory(Exploration):
             episodes=episodes,
             include_inferred=include_inferred,
         )
-        question = with_asker(query, asked_by)
+        question = with_asker(to_text("query", query), asked_by)
         found = self._engine.recall.recall(self._scopes(scopes), question, options, trace=trace)
         return found if question == query else found.changed(query=self._engine.redacted(query))
 
@@ -444,7 +444,8 @@ class GraphMemory(Exploration):
         IndexMismatch
             If the memory was indexed with another embedding model.
         """
-        settings, service, query = self._engine.settings, self._engine.search, with_asker(query, asked_by)
+        query = with_asker(to_text("query", query), asked_by)
+        settings, service = self._engine.settings, self._engine.search
         options = SearchOptions(
             k=to_limit(settings.search_limit if k is None else k, "k"),
             as_of=to_as_of(as_of),

@@ -21,7 +21,8 @@ from graphmem.index.copies import GrowingArray, piece_width, projected
 from graphmem.models import Episode
 from graphmem.search.lexical import Lexicon, Sessions
 from graphmem.search.names import Names, Titles
-from graphmem.search.question import ASSISTANT, USER, SpeakerNames, months, self_reference, side_of
+from graphmem.search.question import ASSISTANT, USER, SpeakerNames, months, side_of
+from graphmem.text.first_person import self_reference
 from graphmem.text.names import bare_title, plain
 from graphmem.text.normalize import terms
 from graphmem.trust import LEVELS, trust_of
@@ -243,7 +244,7 @@ class Corpus:
         """Ids of the episodes that are lists of ready-made facts."""
         self.asks: GrowingArray[np.float32] = GrowingArray(np.float32)
         self.tells: GrowingArray[np.float32] = GrowingArray(np.float32)
-        """How much each turn tells of its speaker, as by `graphmem.search.question.self_reference`; an assistant's and
+        """How much each turn tells of its speaker, by `graphmem.text.first_person.self_reference`; an assistant's and
         documents are neutral."""
         self.instructs: GrowingArray[np.float32] = GrowingArray(np.float32)
         """1 for each turn in which a user tells an assistant what to do from then on, as by `is_instruction`."""

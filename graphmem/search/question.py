@@ -11,12 +11,12 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Literal
 
-from graphmem.inputs import first_person_of
 from graphmem.recall.routing import is_global
 from graphmem.search.names import Names, names_in
 from graphmem.search.time_range import TimeRange, covered, is_open
 from graphmem.text.date_patterns import PART
 from graphmem.text.dates import DateSpan, dates_and_periods, with_ranges
+from graphmem.text.first_person import FIRST_PERSON, first_person, first_person_of
 from graphmem.text.names import plain
 from graphmem.text.normalize import STOP_WORDS, WORD, canonical
 
@@ -47,9 +47,6 @@ def _about(side: int) -> re.Pattern[str]:
 _ABOUT_SIDE = {side: _about(side) for side in (USER, ASSISTANT)}
 _AFTER_AUXILIARY = re.compile(rf"\b(?:{_VERBS}|am|are|is|may|was|were)(?:n['’]t)? $", re.IGNORECASE)
 _JOINED = re.compile(r",? (?:and|or|&) ", re.IGNORECASE)
-_OWN = re.compile(r"\b(?:[Ii]|[Mm](?:e|y|ine|yself)|[Ww]e|[Oo](?:ur|urs|urselves)|us)\b")
-_YOUR = re.compile(r"\b(?:you|yours?|yourself)\b", re.IGNORECASE)
-_FIRST_PERSON = re.compile(r"\b(?:I|[Mm]y|[Mm]e|[Mm]ine|[Mm]yself)\b")
 _SUMMARY = re.compile(
     r"\bsummari[sz]e\b|\brecap\b"
     r"|\b(?:give|have|make|need|provide|show|want|write)(?: \w+){0,4} (?:summary|overview)\b"
@@ -107,7 +104,7 @@ class ParsedQuestion:
     side
         Side of a chat with an assistant that the question is about: `USER` or `ASSISTANT`; 0 if it doesn't say.
     asker
-        Number of the speaker who asks, where the question says it (`graphmem.inputs.with_asker`).
+        Number of the speaker who asks, where the question says it (`graphmem.text.first_person.with_asker`).
     form
         Whether the question asks for one "answer", an "order" of events, or a "summary".
     period
@@ -166,7 +163,7 @@ def named_speaker(name: str, speakers: Sequence[str]) -> str | None:
 
 
 def _with_speaker(text: str, speakers: Sequence[str]) -> str:
-    """Return a question with the full name of the speaker who asks it (`graphmem.inputs.with_asker`)."""
+    """Return a question with the full name of the speaker who asks it (`graphmem.text.first_person.with_asker`)."""
     asker, colon, own = text.partition(": ")
     if not colon or asker in speakers or (speaker := named_speaker(asker, speakers)) is None:
         return text
@@ -221,12 +218,7 @@ def _side(text: str) -> int:
     for side, about in _ABOUT_SIDE.items():
         if about.search(text):
             return side
-    return USER if _FIRST_PERSON.search(text) and not _BOTH_SIDES.search(text) else 0
-
-
-def self_reference(text: str) -> float:
-    """Return how much a turn tells of its speaker: 1 in the first person, 0 if it only says "you", 0.5 otherwise."""
-    return 1.0 if _OWN.search(text) else 0.0 if _YOUR.search(text) else 0.5
+    return USER if FIRST_PERSON.search(text) and not _BOTH_SIDES.search(text) else 0
 
 
 def _as_the_user(text: str) -> str:
@@ -283,15 +275,6 @@ def _stands_alone(form: str, text: str, flags: int) -> bool:
         not re.match(r"\s+[A-Z]", text[found.end() :]) and not re.search(r"\s[A-Z][\w.]*\s$", text[: found.start()])
         for found in re.finditer(rf"\b{re.escape(form)}\b", text, flags)
     )
-
-
-def first_person(text: str, who: Sequence[str]) -> str:
-    """Return a text with the names of speakers replaced by "I" and "my", as speakers refer to themselves."""
-    for speaker in who:
-        form = re.escape(speaker)
-        text = re.sub(rf"\b{form}['’]s\b", "my", text, flags=re.IGNORECASE)
-        text = re.sub(rf"\b{form}\b", "I", text, flags=re.IGNORECASE)
-    return " ".join(text.split()).removeprefix("I: ")
 
 
 def _named(text: str, who: Sequence[str], names: Names) -> tuple[list[str], list[str]]:

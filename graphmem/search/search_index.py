@@ -27,8 +27,8 @@ from graphmem.models import (
 )
 from graphmem.protocols import GraphBackend, VectorIndex
 from graphmem.search.corpus import Corpus, FactUnit, Unit, adds_words, spoken
-from graphmem.search.question import first_person
 from graphmem.telemetry import in_span
+from graphmem.text.first_person import first_person
 from graphmem.text.normalize import terms
 
 _PAGE = 1000

@@ -16,7 +16,6 @@ from graphmem.embed import TokenVectors
 from graphmem.errors import EmbeddingFailed, IndexMismatch, IndexUnavailable, StoreFull, StoreReadOnly
 from graphmem.index.copies import MEMORY
 from graphmem.index.encoder import EpisodeEncoder
-from graphmem.inputs import first_person_of
 from graphmem.models import AsOf, EpisodeQuery, RecallTrace, Scope, TracedEpisode, TracedSeed, is_live, utc_now
 from graphmem.process import one_blas_thread
 from graphmem.protocols import GraphBackend, VectorHit, VectorIndex
@@ -32,6 +31,7 @@ from graphmem.search.rerank import RERANK_WEIGHT, RERANKED, Baseline, Reranker, 
 from graphmem.search.results import Channel, Found, Reason, SearchOptions, SearchResults, evidence_of
 from graphmem.search.search_index import SearchIndex
 from graphmem.telemetry import count, in_span, question_attributes, span
+from graphmem.text.first_person import first_person_of
 from graphmem.text.normalize import MAX_QUERY, canonical
 from graphmem.trust import LEVELS, trust_of
 from graphmem.trust import USER as USER_NAME

@@ -4,17 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from graphmem.inputs import with_asker
 from graphmem.search.names import Names
-from graphmem.search.question import (
-    ASSISTANT,
-    USER,
-    SpeakerNames,
-    asks_for_order,
-    parse_question,
-    self_reference,
-    side_of,
-)
+from graphmem.search.question import ASSISTANT, USER, SpeakerNames, asks_for_order, parse_question, side_of
+from graphmem.text.first_person import self_reference, with_asker
 
 CHAT = ["User", "Assistant"]
 

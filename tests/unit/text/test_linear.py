@@ -27,6 +27,7 @@ from graphmem.protocols import backend
 from graphmem.recall.routing import HeuristicRouter
 from graphmem.search import context, names, question
 from graphmem.text import dates, injection, normalize, redact
+from graphmem.text.first_person import first_person
 from graphmem.text.names import PlainPhrases, bare_title
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -158,7 +159,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "bare_title": bare_title,
     "names_in": lambda s: names.names_in(s, {"maya chen"}),
     "months": question.months,
-    "first_person": lambda s: question.first_person(s, ["Maya Chen"]),
+    "first_person": lambda s: first_person(s, ["Maya Chen"]),
     "render_episode": lambda s: context.render_episode(Episode(scope=Scope("a"), text=s)),
     "prose": lambda s: prose(s, ["Maya Chen"]),
     "document": lambda s: prose(s, message=False),
