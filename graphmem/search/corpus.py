@@ -21,7 +21,8 @@ from graphmem.index.copies import GrowingArray, piece_width, projected
 from graphmem.models import Episode
 from graphmem.search.lexical import Lexicon, Sessions
 from graphmem.search.names import Names, Titles
-from graphmem.search.question import ASSISTANT, USER, SpeakerNames, months, side_of
+from graphmem.search.question import months
+from graphmem.search.speakers import ASSISTANT, USER, SpeakerNames, side_of
 from graphmem.text.first_person import self_reference
 from graphmem.text.names import bare_title, plain
 from graphmem.text.normalize import terms

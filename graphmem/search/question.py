@@ -1,9 +1,8 @@
-"""Parsing of questions: speakers and the names that they are called by, names and months (docs/concepts/search.md)."""
+"""Parsing of questions: the speakers, names, months and times in them (docs/concepts/search.md)."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,12 +12,13 @@ from typing import Literal
 
 from graphmem.recall.routing import is_global
 from graphmem.search.names import Names, names_in
+from graphmem.search.speakers import ASSISTANT, SIDES, USER, first_names, named_speaker, side_of
 from graphmem.search.time_range import TimeRange, covered, is_open
 from graphmem.text.date_patterns import PART
 from graphmem.text.dates import DateSpan, dates_and_periods, with_ranges
 from graphmem.text.first_person import FIRST_PERSON, first_person, first_person_of
 from graphmem.text.names import plain
-from graphmem.text.normalize import STOP_WORDS, WORD, canonical
+from graphmem.text.normalize import STOP_WORDS, WORD
 
 _NICKNAME = 3  # length of a name prefix that matches a speaker: "Mel"
 _MONTHS = tuple("january february march april may june july august september october november december".split())
@@ -26,17 +26,12 @@ _BARE_MONTH = re.compile(rf"(?:{PART}[\s-]\s*)?[a-z]+\.?", re.IGNORECASE)
 _MAY = re.compile(r"\b(?:in|on|of|during|by|until|since|\d)\s+May\b|\bMay,?\s+\d")
 
 Form = Literal["answer", "order", "summary"]
-
-USER, ASSISTANT = 1, 2
-"""Sides of a chat with an assistant; 0 for turns of neither."""
-
-_SIDES = {"user": USER, "human": USER, "assistant": ASSISTANT, "ai": ASSISTANT, "bot": ASSISTANT, "chatbot": ASSISTANT}
 _VERBS = "can|could|did|do|does|had|has|have|might|should|will|would"  # not "is the user …": "is the user login …"
 
 
 def _about(side: int) -> re.Pattern[str]:
     """Return a pattern of phrases about one side: "did the user", "the user's", "the user said"."""
-    words = "|".join(word for word, its in _SIDES.items() if its == side)
+    words = "|".join(word for word, its in SIDES.items() if its == side)
     return re.compile(
         rf"\b(?:{_VERBS})(?:n['’]t)? the (?:{words})\b|\b(?:the )?(?:{words})['’]s\b"
         rf"|\bthe (?:{words}) (?=(?:said|told|asked|is|was|{_VERBS})\b)",
@@ -138,7 +133,7 @@ def parse_question(
     """
     period = None if now is None else _period(text, now)
     text = _without_asker(_with_speaker(text, speakers), speakers)
-    for name, speaker in {**_first_names(speakers), **called}.items():
+    for name, speaker in {**first_names(speakers), **called}.items():
         flags = re.IGNORECASE if text.islower() else 0
         if _stands_alone(name, text, flags):
             own = f"the {speaker.lower()}" if side_of(None, speaker) else speaker
@@ -154,12 +149,6 @@ def parse_question(
     named = tuple(found), tuple(seeds)
     subject = _subject_of({k: speakers[k] for k in asked}, text)
     return ParsedQuestion(text, first_person(said, who), asked, *named, side, asker, form, subject, period)
-
-
-def named_speaker(name: str, speakers: Sequence[str]) -> str | None:
-    """Return the speaker of a name in any case, or the only one with this first name; None if there is none."""
-    wanted, firsts = canonical(name), {first.lower(): speaker for first, speaker in _first_names(speakers).items()}
-    return next((speaker for speaker in speakers if canonical(speaker) == wanted), None) or firsts.get(wanted)
 
 
 def _with_speaker(text: str, speakers: Sequence[str]) -> str:
@@ -180,14 +169,6 @@ def _without_asker(text: str, speakers: Sequence[str]) -> str:
     return text
 
 
-def _first_names(speakers: Sequence[str]) -> dict[str, str]:
-    """Return the speakers by the first names that only one of them has: "Grace" for "Grace Mbeki"."""
-    firsts = Counter(speaker.partition(" ")[0] for speaker in speakers)
-    named = (speaker for speaker in speakers if " " in speaker and not side_of(None, speaker))
-    found = ((speaker.partition(" ")[0], speaker) for speaker in named)
-    return {first: speaker for first, speaker in found if firsts[first] == 1 and first.istitle() and len(first) > 2}
-
-
 def asks_for_order(text: str) -> bool:
     """Return whether a question asks for what happened in order of time: an order, a timeline, a development."""
     return _ORDER.search(text) is not None
@@ -206,11 +187,6 @@ def _subject(text: str) -> str:
     """Return a text without the words that ask for an order or a summary, unless little is left."""
     left = " ".join(_ASKING.sub(" ", text).split())
     return left if len([word for word in WORD.findall(left.lower()) if word not in STOP_WORDS]) > 1 else text
-
-
-def side_of(role: str | None, speaker: str | None) -> int:
-    """Return the side of a turn in a chat with an assistant, by its role or a speaker named like one; 0 for neither."""
-    return _SIDES.get((role or speaker or "").lower(), 0)
 
 
 def _side(text: str) -> int:
@@ -297,69 +273,3 @@ def _named(text: str, who: Sequence[str], names: Names) -> tuple[list[str], list
         return any(is_capital(word) for word in name.split() if word not in STOP_WORDS)
 
     return found, [name for name in found if is_seed(name)]
-
-
-_MINIMUM = 3  # times that a name is used
-_SHARE = 0.9  # of its uses that must mean one speaker
-_ENDS = 200  # characters at the beginning and at the end of a turn, where people are addressed
-_ADDRESS = re.compile(
-    r"(?:^|[.!?]\s+)(?i:hello|hi|hey|hiya|dear|good (?:morning|afternoon|evening|night)|(?:good)?bye|thanks|thank you"
-    r"|welcome|congratulations|congrats|wow|oh|haha|lol|yes|yeah|ok|okay|sure)(?i: again| so much)?,?"
-    r"\s+([A-Z][a-z]{2,})(?=\s*(?:[,.!?…]|$))"
-)
-_NOBODY = frozenset(
-    {"All", "Everybody", "Everyone", "Folks", "God", "Goodness", "Guys", "Lord", "Man", "Team", "There"}
-)
-
-
-class SpeakerNames:
-    """Counts of the names in greetings and thanks, by session and speaker; n turns in order of insertion.
-
-    In a session of two people, a greeting names the other one: if the speaker stored as "kt_88" is greeted as "Kate", a
-    question about Kate means that speaker.
-    """
-
-    def __init__(self) -> None:
-        self._speakers: defaultdict[int, set[int]] = defaultdict(set)
-        self._used: defaultdict[str, Counter[tuple[int, int]]] = defaultdict(Counter)
-        self._meant: dict[str, int] | None = {}
-
-    def add(self, text: str, speaker: int, session: int) -> None:
-        """Add a turn of a session; negative numbers mean that it has no speaker or no session."""
-        if speaker < 0 or session < 0:
-            return
-        self._speakers[session].add(speaker)
-        ends = text if len(text) <= 2 * _ENDS else f"{text[:_ENDS]}\n{text[-_ENDS:]}"
-        for name in _ADDRESS.findall(ends):
-            if name not in _NOBODY:
-                self._used[name][speaker, session] += 1
-        self._meant = None
-
-    def meant(self, names: Sequence[str]) -> Mapping[str, str]:
-        """Return, for each name of address that isn't a speaker's own, the name of the speaker who is meant.
-
-        Parameters
-        ----------
-        names
-            Names of the speakers by number.
-        """
-        if self._meant is None:
-            self._meant = dict(self._resolved(names))
-        return {name: names[who] for name, who in self._meant.items()}
-
-    def _resolved(self, names: Sequence[str]) -> dict[str, int]:
-        known = {word.lower() for name in names for word in re.findall(r"\w+", name)}
-        found: dict[str, int] = {}
-        for name, uses in self._used.items():
-            if name.lower() in known:
-                continue
-            meant: Counter[int] = Counter()
-            for (speaker, session), times in uses.items():
-                others = self._speakers[session] - {speaker}
-                if len(others) == 1:
-                    meant[min(others)] += times
-            if meant:
-                who, times = meant.most_common(1)[0]
-                if times >= _MINIMUM and times >= _SHARE * uses.total():
-                    found[name] = who
-        return found

@@ -26,10 +26,11 @@ from graphmem.recall.traces import RecallRecorder
 from graphmem.search.corpus import Corpus
 from graphmem.search.graph_channel import best_first
 from graphmem.search.pipeline import CANDIDATES, Ranking, confidences, overall, rank
-from graphmem.search.question import USER, ParsedQuestion, named_speaker, parse_question
+from graphmem.search.question import ParsedQuestion, parse_question
 from graphmem.search.rerank import RERANK_WEIGHT, RERANKED, Baseline, Reranker, baseline, spread, varied
 from graphmem.search.results import Channel, Found, Reason, SearchOptions, SearchResults, evidence_of
 from graphmem.search.search_index import SearchIndex
+from graphmem.search.speakers import USER, named_speaker
 from graphmem.telemetry import count, in_span, question_attributes, span
 from graphmem.text.first_person import first_person_of
 from graphmem.text.normalize import MAX_QUERY, canonical

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from graphmem.search.names import Names
-from graphmem.search.question import ASSISTANT, USER, SpeakerNames, asks_for_order, parse_question, side_of
+from graphmem.search.question import asks_for_order, parse_question
+from graphmem.search.speakers import ASSISTANT, USER, SpeakerNames, side_of
 from graphmem.text.first_person import self_reference, with_asker
 
 CHAT = ["User", "Assistant"]
