@@ -1,161 +1,27 @@
-"""The in-memory corpus of the episodes of scopes: the arrays that questions are scored on, also token by token.
-
-Every content piece of a text (a WordPiece token other than stop words and punctuation) has a vector of its own,
-projected to 128 dimensions by a fixed random orthonormal matrix and stored as int8: about 2 KB an episode. The score is
-the mean over the pieces of the question, weighted by rarity, of the best match of each piece in the episode or, at a
-discount, in a neighbor in the same session.
-"""
+"""The in-memory corpus of the episodes of scopes: the arrays that questions are scored on."""
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphmem.index.copies import GrowingArray, piece_width, projected
+from graphmem.index.copies import GrowingArray
 from graphmem.models import Episode
+from graphmem.search.episode_text import adds_words, is_instruction, spoken, tells
+from graphmem.search.late_interaction import STATED, TokenIndex
 from graphmem.search.lexical import Lexicon, Sessions
 from graphmem.search.names import Names, Titles
 from graphmem.search.question import months
-from graphmem.search.speakers import ASSISTANT, USER, SpeakerNames, side_of
-from graphmem.text.first_person import self_reference
+from graphmem.search.speakers import ASSISTANT, SpeakerNames, side_of
 from graphmem.text.names import bare_title, plain
 from graphmem.text.normalize import terms
 from graphmem.trust import LEVELS, trust_of
 
-Floats = NDArray[np.float32]
-
-DISCOUNT = {-2: 0.7, -1: 0.85, 1: 0.75, 2: 0.6}
-"""Factor of the best match in a neighbor at this distance."""
-
-_PART = 1024  # vectors per matrix product, sized to fit the CPU cache
 _OBJECTS = 20_000  # bytes of the objects of an empty corpus, as measured
-
-STATED = 0.8
-"""Factor of a match in a fact that an episode states, relative to a match in its own text."""
-
-
-class Pieces:
-    """The pieces (tokens) of n episodes by position, and the document frequency of each piece.
-
-    Parameters
-    ----------
-    sessions
-        The neighbors of the episodes.
-    dimension
-        Dimension of the model.
-    """
-
-    def __init__(self, sessions: Sessions, dimension: int) -> None:
-        width = piece_width(dimension)
-        self._sessions = sessions
-        self._frequency: dict[str, int] = {}
-        self._rows: GrowingArray[np.int8] = GrowingArray(np.int8, width)
-        self._begin: GrowingArray[np.int64] = GrowingArray(np.int64)
-        self._count: GrowingArray[np.int64] = GrowingArray(np.int64)
-        self._stated: GrowingArray[np.int8] = GrowingArray(np.int8, width)
-        self._stated_by: GrowingArray[np.int64] = GrowingArray(np.int64)
-
-    @property
-    def nbytes(self) -> int:
-        """Size of the vectors in memory in bytes."""
-        return self._rows.nbytes + self._stated.nbytes
-
-    def add(self, pieces: frozenset[str], vectors: NDArray[np.int8]) -> None:
-        """Add an episode: all its pieces, and the stored vectors of its content pieces, shape (m, width)."""
-        for piece in pieces:
-            self._frequency[piece] = self._frequency.get(piece, 0) + 1
-        self._begin.extend(np.array([len(self._rows)]))
-        self._count.extend(np.array([len(vectors)]))
-        self._rows.extend(vectors)
-
-    def state(self, position: int, vectors: NDArray[np.int8]) -> None:
-        """Add the stored vectors of a fact that an episode states, shape (m, width)."""
-        self._stated.extend(vectors)
-        self._stated_by.extend(np.full(len(vectors), position))
-
-    def scores(self, pieces: Sequence[str], vectors: Floats, candidates: NDArray[np.int64]) -> Floats:
-        """Return the score of each candidate.
-
-        Parameters
-        ----------
-        pieces, vectors
-            Pieces of the question: p strings, and their vectors (p, dimension).
-        candidates
-            Positions (c,), ascending.
-        """
-        matches, place = self._best_matches(projected(vectors), candidates)
-        reached = matches[:, place[candidates]]
-        for distance, discount in DISCOUNT.items():
-            neighbor = self._sessions.at(distance)[candidates]
-            there = neighbor >= 0
-            found = discount * matches[:, place[neighbor[there]]]
-            reached[:, there] = np.maximum(reached[:, there], found)
-        weights = np.array([self._rarity(piece) for piece in pieces], dtype=np.float32)
-        return weights @ reached / weights.sum()
-
-    def _best_matches(self, question: Floats, candidates: NDArray[np.int64]) -> tuple[Floats, NDArray[np.int64]]:
-        """Find the best cosine of each piece of the question in the candidates and their neighbors.
-
-        Returns
-        -------
-        matches, place
-            Shape (p, needed + 1), and the column of each position; the last column is for episodes without pieces.
-        """
-        around = [candidates, *(self._sessions.at(distance)[candidates] for distance in DISCOUNT)]
-        needed = np.unique(np.concatenate(around))
-        needed = needed[needed >= 0]
-        needed = needed[self._count.rows[needed] > 0]
-        counts, begins = self._count.rows[needed], self._begin.rows[needed]
-        starts = np.cumsum(counts) - counts
-        place = np.full(len(self._count), len(needed), dtype=np.int64)
-        place[needed] = np.arange(len(needed))
-        matches = np.zeros((len(question), len(needed) + 1), dtype=np.float32)
-        if len(needed):
-            rows = np.arange(int(counts.sum())) + np.repeat(begins - starts, counts)
-            cosines = _cosines(self._rows.rows, rows, question)
-            matches[:, :-1] = np.maximum(np.maximum.reduceat(cosines, starts, axis=0), 0).T
-        columns = place[self._stated_by.rows]
-        inside = np.flatnonzero(columns < len(needed))
-        if len(inside):
-            np.maximum.at(matches.T, columns[inside], STATED * _cosines(self._stated.rows, inside, question))
-        return matches, place
-
-    def _rarity(self, piece: str) -> float:
-        n, having = len(self._count), self._frequency.get(piece, 0)
-        return math.log(1 + (n - having + 0.5) / (having + 0.5))
-
-
-def _cosines(stored: NDArray[np.int8], rows: NDArray[np.integer], question: Floats) -> Floats:
-    """Return the cosines of stored vectors with those of a question, shape (rows, p), computed in blocks."""
-    factors = np.ascontiguousarray(question.T) / 127
-    found = np.empty((len(rows), len(question)), dtype=np.float32)
-    part = np.empty((min(_PART, len(rows)), stored.shape[1]), dtype=np.float32)
-    for start in range(0, len(rows), _PART):
-        some = rows[start : start + _PART]
-        np.copyto(part[: len(some)], stored[some])
-        np.matmul(part[: len(some)], factors, out=found[start : start + len(some)])
-    return found
-
-
-# Corpus -------------------------------------------------------------------------------------------
-
-
-_INSTRUCTION = re.compile(
-    r"\W{0,3}(?:(?:and|also|ok|please)\b\W{1,3}){0,3}"
-    r"(?:(?:always|never) (?!(?:an?|the|been|glad|good|great|had|happy|heard|mind|said|seen|thought|tried|used)\b)\w"
-    r"|from now on\b|going forward\b|in (?:the )?future,|whenever I\b|(?:every|each) time I\b|(?:when|if) I ask\b)",
-    re.IGNORECASE,
-)
-_LONGEST_INSTRUCTION = 400  # characters
-
-NOVELTY = 0.4
-"""Minimum share of a fact's terms missing in an episode's text for the fact to be indexed with the episode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,14 +95,14 @@ class Corpus:
         self.speaker_names = SpeakerNames()
         self.sessions = Sessions()
         self.lexicon = Lexicon(self.sessions)
-        self.pieces = Pieces(self.sessions, dimension)
+        self.pieces = TokenIndex(self.sessions, dimension)
         self.names = Names()
         self.episode_vectors: GrowingArray[np.float32] = GrowingArray(np.float32, dimension)
         self.sentences: GrowingArray[np.float32] = GrowingArray(np.float32, dimension)
         self.speaker_of: GrowingArray[np.int64] = GrowingArray(np.int64)
         self.session_of: GrowingArray[np.int64] = GrowingArray(np.int64)
         self.side_of: GrowingArray[np.int64] = GrowingArray(np.int64)
-        """Side of each episode in a chat with an assistant, as in `graphmem.search.question.side_of`."""
+        """Side of each episode in a chat with an assistant, as in `graphmem.search.speakers.side_of`."""
         self.has_assistant = False
         """Whether any turn is an assistant's."""
         self.trust_of: GrowingArray[np.int64] = GrowingArray(np.int64)
@@ -245,8 +111,7 @@ class Corpus:
         """Ids of the episodes that are lists of ready-made facts."""
         self.asks: GrowingArray[np.float32] = GrowingArray(np.float32)
         self.tells: GrowingArray[np.float32] = GrowingArray(np.float32)
-        """How much each turn tells of its speaker, by `graphmem.text.first_person.self_reference`; an assistant's and
-        documents are neutral."""
+        """How much each turn tells of its speaker, as by `tells`."""
         self.instructs: GrowingArray[np.float32] = GrowingArray(np.float32)
         """1 for each turn in which a user tells an assistant what to do from then on, as by `is_instruction`."""
         self.times: GrowingArray[np.float64] = GrowingArray(np.float64, 2)
@@ -351,7 +216,7 @@ class Corpus:
         self.trust_of.extend(np.array([LEVELS.index(trust_of(e)) for e in episodes]))
         self.lists.update(e.id for e in episodes if e.source == "triple")
         self.asks.extend(np.array([e.text.rstrip().endswith("?") for e in episodes], dtype=np.float32))
-        self.tells.extend(np.array([_tells(e) for e in episodes], dtype=np.float32))
+        self.tells.extend(np.array([tells(e) for e in episodes], dtype=np.float32))
         self.instructs.extend(np.array([is_instruction(e) for e in episodes], dtype=np.float32))
         self.times.extend(np.array([[e.occurred_at.timestamp(), e.recorded_at.timestamp()] for e in episodes]))
         self.months.extend(np.array([months(unit.date) for unit in units]))
@@ -417,25 +282,3 @@ class Corpus:
     def sessions_of(self, speakers: Sequence[int]) -> set[int]:
         """Return the sessions in which any of these speakers talks."""
         return set[int]().union(*(self._talks.get(who, set()) for who in speakers))
-
-
-def adds_words(stated: Sequence[str], has: Callable[[str], bool]) -> bool:
-    """Return whether at least `NOVELTY` of a fact's terms are missing in an episode's text."""
-    return sum(not has(term) for term in stated) >= NOVELTY * len(stated)
-
-
-def _tells(episode: Episode) -> float:
-    is_neutral = not episode.speaker or side_of(episode.role, episode.speaker) == ASSISTANT
-    return 0.5 if is_neutral else self_reference(episode.text)
-
-
-def is_instruction(episode: Episode) -> bool:
-    """Return whether a user's turn is a standing instruction, such as "Always give dates in full"."""
-    if side_of(episode.role, episode.speaker) != USER or len(episode.text) > _LONGEST_INSTRUCTION:
-        return False
-    return _INSTRUCTION.match(episode.text) is not None
-
-
-def spoken(episode: Episode) -> str:
-    """Return the searchable text of an episode prefixed with its speaker or title."""
-    return f"{episode.speaker or episode.title or ''}: {episode.searchable_text}"

@@ -26,7 +26,8 @@ from graphmem.models import (
     first_id_at,
 )
 from graphmem.protocols import GraphBackend, VectorIndex
-from graphmem.search.corpus import Corpus, FactUnit, Unit, adds_words, spoken
+from graphmem.search.corpus import Corpus, FactUnit, Unit
+from graphmem.search.episode_text import adds_words, spoken
 from graphmem.telemetry import in_span
 from graphmem.text.first_person import first_person
 from graphmem.text.normalize import terms
