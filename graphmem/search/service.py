@@ -23,9 +23,10 @@ from graphmem.recall.evidence import Evidence
 from graphmem.recall.options import RecallOptions, SpreadingOptions
 from graphmem.recall.service import require_one_scope
 from graphmem.recall.traces import RecallRecorder
+from graphmem.search.confidence import confidences, overall
 from graphmem.search.corpus import Corpus
 from graphmem.search.graph_channel import best_first
-from graphmem.search.pipeline import CANDIDATES, Ranking, confidences, overall, rank
+from graphmem.search.pipeline import CANDIDATES, Ranking, rank
 from graphmem.search.question import ParsedQuestion, parse_question
 from graphmem.search.rerank import RERANK_WEIGHT, RERANKED, Baseline, Reranker, baseline, spread, varied
 from graphmem.search.results import Channel, Found, Reason, SearchOptions, SearchResults, evidence_of

@@ -25,9 +25,9 @@ from recall import Built
 
 from graphmem import Scope
 from graphmem.recall.options import SpreadingOptions
-from graphmem.search import pipeline
+from graphmem.search.confidence import BEST, FEATURES, WITH_VECTORS, WORDS_ONLY, features, overall, sigmoid
 from graphmem.search.graph_channel import best_first
-from graphmem.search.pipeline import BEST, FEATURES, overall, rank, sigmoid
+from graphmem.search.pipeline import rank
 from graphmem.search.question import parse_question
 from graphmem.search.results import SearchOptions
 
@@ -70,7 +70,7 @@ def read(built: Built, *, vectors: bool) -> list[Row]:
                 read = embedder.token_vectors([asked.first_person]) if vectors and embedder else None
                 ranking = rank(copy.corpus, asked, read[0] if read else None, SearchOptions(), limits)
                 order = [int(i) for i in best_first(ranking.total, BEST)]
-                found = pipeline.features(ranking, copy.corpus, asked, order)
+                found = features(ranking, copy.corpus, asked, order)
                 ids = [copy.corpus.ids[i] for i in order]
             episodes = engine.backend.get_episodes(scopes, ids)
             gold = np.array([float(episodes[i].external_id in one.answers) for i in ids])
@@ -139,7 +139,7 @@ def main() -> None:
             built.build(load(kind).items)
         for name, vectors in (("words only", False), ("with vectors", True)):
             rows = read(built, vectors=vectors)
-            own = pipeline.WITH_VECTORS if vectors else pipeline.WORDS_ONLY
+            own = WITH_VECTORS if vectors else WORDS_ONLY
             show(f"{name}, as it is", rows, dict.fromkeys(KINDS, own))
             if given.fit:
                 each = fit(*stacked(rows))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from graphmem import GraphMemory
-from graphmem.search.pipeline import FEATURES, WITH_VECTORS, WORDS_ONLY, overall
+from graphmem.search.confidence import FEATURES, WITH_VECTORS, WORDS_ONLY, overall
 
 
 @pytest.fixture
