@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, Self
 
 from graphmem.communities.results import FoundCommunity
 from graphmem.models import Episode, Model
 from graphmem.results import Fact
+from graphmem.search.passages import passage, term_weight_of, term_weights
 from graphmem.search.question import asks_for_order
 from graphmem.search.results import SIMILAR, Found, is_grounded
 from graphmem.text import counted
-from graphmem.text.names import PlainPhrases
-from graphmem.text.normalize import inert, relation_words, split_words, terms, visible
+from graphmem.text.normalize import inert, relation_words, split_words, visible
 from graphmem.text.periods import in_words
 from graphmem.trust import Trust, is_trusted, trust_of
 
@@ -229,7 +228,7 @@ def _parts(fact: Fact) -> tuple[str, ...]:
 
 def _best(lines: Iterable[str], weights: Mapping[str, float]) -> float:
     """Return how much of a question the best of some lines has."""
-    return max((covered(line, weights) for line in lines), default=-1.0)
+    return max((term_weight_of(line, weights) for line in lines), default=-1.0)
 
 
 def order_facts(facts: Sequence[Fact], episodes: Sequence[Episode], weights: Mapping[str, float]) -> list[Fact]:
@@ -244,7 +243,7 @@ def order_facts(facts: Sequence[Fact], episodes: Sequence[Episode], weights: Map
     def relevance(fact: Fact) -> float:
         best = min((ranks[i] for i in fact.episode_ids if i in ranks), default=None)
         said = f"{fact.fact} {relation_words(fact.relation)}"
-        value = covered(said, weights) / every + (0.0 if best is None else 0.5 / best)
+        value = term_weight_of(said, weights) / every + (0.0 if best is None else 0.5 / best)
         value *= (1.0 if fact.valid_to is None else 0.5) if fact.parts is None else fact.parts.past
         return value if fact.inferred_by is None else value / 2
 
@@ -342,85 +341,3 @@ def quotable_episodes(
 def _on_one_line(text: str) -> str:
     """Return a text on one line, with inert angle brackets and without control and invisible characters."""
     return inert(visible(_SPACE.sub(" ", text))).strip()
-
-
-# Passages -----------------------------------------------------------------------------------------
-
-
-_SENTENCES = PlainPhrases()
-_WORD = re.compile(r"\S+")
-
-
-def term_weights(question: str, texts: Sequence[str]) -> dict[str, float]:
-    """Return the weight of each term of a question: the rarer it is among texts, the higher."""
-    having = [set(terms(text)) for text in texts]
-    return {
-        term: math.log(1 + (1 + len(texts)) / (1 + sum(term in one for one in having)))
-        for term in dict.fromkeys(terms(question))
-    }
-
-
-def covered(text: str, weights: Mapping[str, float]) -> float:
-    """Return the sum of the weights of the terms that a text has."""
-    return _sum(set(terms(text)), weights)
-
-
-def passage(text: str, weights: Mapping[str, float], most: int) -> str:
-    """Return the sentences of a text that have the most terms, together at most `most` characters; "…" marks a cut.
-
-    Among runs of sentences with the same terms the shortest is chosen, and extended to both sides while it fits.
-    """
-    text = text.strip()
-    if len(text) <= most:
-        return text
-    spans = _pieces(text, most - 2)
-    found = [set(terms(text[begin:end])) & weights.keys() for begin, end in spans]
-    first, last = _best_run(spans, found, weights, most - 2)
-    while True:  # the sentence before explains the subject, so it is tried first
-        if first > 0 and spans[last][1] - spans[first - 1][0] <= most - 2:
-            first -= 1
-        elif last + 1 < len(spans) and spans[last + 1][1] - spans[first][0] <= most - 2:
-            last += 1
-        else:
-            break
-    begin, end = spans[first][0], spans[last][1]
-    return f"{'…' if first > 0 else ''}{text[begin:end].strip()}{'…' if last + 1 < len(spans) else ''}"
-
-
-def _best_run(
-    spans: Sequence[tuple[int, int]], found: Sequence[set[str]], weights: Mapping[str, float], most: int
-) -> tuple[int, int]:
-    """Return the first and last sentence of the run with the highest weight, the shortest and first of these."""
-    best, chosen = (0.0, 0), (0, 0)
-    for first in range(len(spans)):
-        inside: set[str] = set()
-        if not found[first]:
-            continue
-        for last in range(first, len(spans)):
-            length = spans[last][1] - spans[first][0]
-            if length > most:
-                break
-            if found[last] <= inside:
-                continue
-            inside |= found[last]
-            if (value := (_sum(inside, weights), -length)) > best:
-                best, chosen = value, (first, last)
-    return chosen
-
-
-def _pieces(text: str, most: int) -> list[tuple[int, int]]:
-    """Return the ranges of the sentences, cut at words where one is longer than `most`."""
-    [phrases] = _SENTENCES.find([text])
-    pieces: list[tuple[int, int]] = []
-    for begin, end in phrases.sentences or ((0, len(text)),):
-        cut = begin
-        for word in _WORD.finditer(text, begin, end):
-            if word.end() - cut > most and word.start() > cut:
-                pieces.append((cut, word.start()))
-                cut = word.start()
-        pieces.append((cut, min(end, cut + most)))
-    return pieces
-
-
-def _sum(found: Collection[str], weights: Mapping[str, float]) -> float:
-    return sum(weights.get(term, 0.0) for term in found)

@@ -27,8 +27,8 @@ from graphmem.search.context import (
     render_community,
     render_episode,
     render_fact,
-    term_weights,
 )
+from graphmem.search.passages import term_weights
 from graphmem.search.results import Found
 from graphmem.settings import Settings, Share
 from graphmem.text.normalize import split_words

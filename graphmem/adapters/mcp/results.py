@@ -12,7 +12,8 @@ from pydantic.json_schema import SkipJsonSchema
 
 from graphmem.models import Episode
 from graphmem.results import Fact
-from graphmem.search.context import estimate_tokens, passage
+from graphmem.search.context import estimate_tokens
+from graphmem.search.passages import passage
 from graphmem.search.results import Found
 from graphmem.text import counted
 from graphmem.text.normalize import INVISIBLE as _CONTROL

@@ -35,7 +35,7 @@ from graphmem.adapters.mcp.results import (
 from graphmem.memory import GraphMemory
 from graphmem.recall.options import MAX_RECALLED
 from graphmem.results import Fact
-from graphmem.search.context import term_weights
+from graphmem.search.passages import term_weights
 from graphmem.text import counted
 from graphmem.text.normalize import canonical
 from graphmem.trust import INJECTION_FLAG, SKIPPED, TRUST

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graphmem.search.context import covered, passage, term_weights
+from graphmem.search.passages import passage, term_weight_of, term_weights
 
 WEIGHTS = {"chess": 1.0, "porto": 2.0}
 
@@ -44,5 +44,5 @@ def test_a_long_sentence_is_cut_at_words_around_a_match() -> None:
 def test_a_rare_term_weighs_more() -> None:
     weights = term_weights("Where do we play chess in Porto?", ["We play chess.", "They play chess.", "Porto"])
     assert weights["porto"] > weights["chess"]
-    assert covered("chess in Porto", weights) == pytest.approx(weights["porto"] + weights["chess"])
-    assert covered("tea", weights) == 0
+    assert term_weight_of("chess in Porto", weights) == pytest.approx(weights["porto"] + weights["chess"])
+    assert term_weight_of("tea", weights) == 0
