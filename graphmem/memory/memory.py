@@ -31,7 +31,8 @@ from graphmem.inputs import (
     to_time,
 )
 from graphmem.memory.admin import Administration
-from graphmem.memory.base import Exploration, Receipt, Scopes, Time, in_thread
+from graphmem.memory.base import Receipt, Scopes, Time, in_thread
+from graphmem.memory.exploration import Exploration
 from graphmem.models import AsOf, EdgeType, Episode, Scope
 from graphmem.protocols import Extractor, Redactor
 from graphmem.recall.options import RecallOptions

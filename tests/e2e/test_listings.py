@@ -73,7 +73,7 @@ def test_a_session_has_its_live_episodes_their_times_and_speakers(memory: GraphM
 
 
 def test_the_latest_sessions_may_come_first(memory: GraphMemory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graphmem.memory.base._PAGE", 2)
+    monkeypatch.setattr("graphmem.memory.exploration._PAGE", 2)
     for name, at in (("a", 3), ("b", 9), ("c", 1), ("d", 5), ("a", 8)):
         told(memory, "Hello", name, at)
     assert [session.id for session in memory.sessions(newest_first=True)] == ["b", "a", "d", "c"]
