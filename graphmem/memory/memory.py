@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, tzinfo
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
+from graphmem.communities.results import FoundCommunity
 from graphmem.embed import Embeddings
 from graphmem.engine import Engine
 from graphmem.errors import InvalidInput
@@ -37,16 +38,7 @@ from graphmem.models import AsOf, EdgeType, Episode, Scope
 from graphmem.protocols import Extractor, Redactor
 from graphmem.recall.options import RecallOptions
 from graphmem.results import Fact, LoadReport, RecallResult, Stats, StrategyChoice
-from graphmem.search.context import (
-    Context,
-    build_context,
-    estimate_tokens,
-    explain_context,
-    fence_tokens,
-    fenced,
-    quotable_episodes,
-)
-from graphmem.search.question import asks_for_overview
+from graphmem.search.context import Context, compose_context, estimate_tokens, most_facts, most_quotes
 from graphmem.search.rerank import CrossEncoder
 from graphmem.search.results import ExpansionConfig, Fusion, SearchOptions, SearchResults
 from graphmem.settings import Settings
@@ -59,8 +51,6 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
     from graphmem.ingest.formats.source import DateOrder, Format
-
-_MOST_QUOTES = 25  # episodes in a context
 
 
 def _waited(timeout: float | None, episode_id: str | None) -> tuple[float | None, str | None]:
@@ -507,26 +497,24 @@ class GraphMemory(Exploration):
         budget = int(settings.context_window * settings.context_share)
         if budget_tokens is not None:
             budget = int(to_number("budget_tokens", budget_tokens))
-        limit = max(settings.recall_limit, min(200, budget // 12))
         least: Trust = "untrusted" if flagged and min_trust != "trusted" else min_trust
-        k = max(settings.search_limit, min(_MOST_QUOTES, budget // 40))
-        least_sure = settings.min_confidence
+        where, least_sure = self._scopes(scopes), settings.min_confidence
         if min_confidence is not None:
             least_sure = to_number("min_confidence", min_confidence)
         found = self.search(
             query,
             asked_by=asked_by,
-            k=k,
+            k=most_quotes(budget, settings.search_limit),
             as_of=moment,
             filters=filters,
             min_trust=least,
             min_confidence=least_sure,
-            scopes=scopes,
+            scopes=where,
         )
         query = with_asker(query, asked_by)
         options = RecallOptions.of(
             settings,
-            limit=limit,
+            limit=most_facts(budget, settings.recall_limit),
             as_of=moment,
             asked_by=asked_by and self._engine.stored_name(asked_by),
             filters=self._engine.stored_filter(filters),
@@ -534,21 +522,24 @@ class GraphMemory(Exploration):
         )
         # a recall at a time searches also what was told later about that time
         evidence = found.evidence if moment is None and options.episodes else None
-        known = self._engine.recall.recall(self._scopes(scopes), query, options, evidence=evidence)
-        near = 1.0 if asks_for_overview(query) else found.similarity
-        said = quotable_episodes(found.found, least, similarity=near)
-        overview = least != "trusted" and not to_filter(filters)
-        asked = self._engine.redacted(query)
-        about = self._engine.communities.overview(self._scopes(scopes), asked, moment) if overview else ()
-        if about and self._engine.has_expired(self._scopes(scopes)):
-            about = ()  # summaries may be about what has expired, until that is erased
-        left = budget - fence_tokens(count_tokens)
-        facts = known.facts if max(found.confidence, known.confidence) >= least_sure else ()
-        text, lines = build_context(facts, left, count_tokens, question=query, episodes=said, communities=about)
-        why = explain_context(lines, text, found, count_tokens) if explain else ()
-        degraded = dict.fromkeys((*found.degraded, *known.degraded))
-        unknown = found.unknown_asker
-        return Context(fenced(text), why, confidence=found.confidence, degraded=degraded, unknown_asker=unknown)
+        known = self._engine.recall.recall(where, query, options, evidence=evidence)
+        about = self._overview(where, query, moment) if least != "trusted" and not to_filter(filters) else ()
+        return compose_context(
+            found,
+            known,
+            about,
+            query,
+            budget,
+            count_tokens,
+            min_trust=least,
+            min_confidence=least_sure,
+            explain=explain,
+        )
+
+    def _overview(self, scopes: Sequence[Scope], question: str, as_of: AsOf | None) -> Sequence[FoundCommunity]:
+        """Return the communities that answer a question about everything, unless they may be about what has expired."""
+        found = self._engine.communities.overview(scopes, self._engine.redacted(question), as_of)
+        return () if found and self._engine.has_expired(scopes) else found
 
     def forget(
         self,

@@ -8,10 +8,10 @@ from typing import Any, Literal, Self
 
 from graphmem.communities.results import FoundCommunity
 from graphmem.models import Episode, Model
-from graphmem.results import Fact
+from graphmem.results import Fact, RecallResult
 from graphmem.search.passages import passage, term_weight_of, term_weights
-from graphmem.search.question import asks_for_order
-from graphmem.search.results import SIMILAR, Found, is_grounded
+from graphmem.search.question import asks_for_order, asks_for_overview
+from graphmem.search.results import SIMILAR, Found, SearchResults, is_grounded
 from graphmem.text import counted
 from graphmem.text.normalize import inert, relation_words, split_words, visible
 from graphmem.text.periods import in_words
@@ -33,6 +33,9 @@ _SHORT_SUMMARY = 200  # maximum characters of a summary if not all communities f
 _SPACE = re.compile(r"\s+")
 _SURE = {"stated": "", "plan": "planned", "hearsay": "reported", "possible": "possibly"}
 _SOURCES = {"trusted": "", "external": "external source", "untrusted": "untrusted source"}
+
+_MOST_FACTS, _TOKENS_OF_FACT = 200, 12  # facts that a context reads, and tokens of the shortest
+_MOST_QUOTES, _TOKENS_OF_QUOTE = 25, 40  # episodes that a context reads, and tokens of the shortest
 
 CountTokens = Callable[[str], int]
 
@@ -121,6 +124,47 @@ def fenced(text: str) -> str:
 def fence_tokens(count_tokens: CountTokens) -> int:
     """Return the number of tokens that `fenced` adds."""
     return count_tokens(f"{FENCE[0]}\n") + count_tokens(f"\n{FENCE[1]}")
+
+
+def most_facts(budget_tokens: int, least: int) -> int:
+    """Return the number of facts to read for a context: those that may fit, at least `least`."""
+    return max(least, min(_MOST_FACTS, budget_tokens // _TOKENS_OF_FACT))
+
+
+def most_quotes(budget_tokens: int, least: int) -> int:
+    """Return the number of episodes to read for a context: those that may fit, at least `least`."""
+    return max(least, min(_MOST_QUOTES, budget_tokens // _TOKENS_OF_QUOTE))
+
+
+def compose_context(
+    found: SearchResults,
+    known: RecallResult,
+    communities: Iterable[FoundCommunity],
+    question: str,
+    budget_tokens: int,
+    count_tokens: CountTokens,
+    *,
+    min_trust: Trust,
+    min_confidence: float,
+    explain: bool,
+) -> Context:
+    """Return the context that a search, a recall and communities give for a question, fenced, within a budget.
+
+    Parameters
+    ----------
+    min_trust, explain
+        As in `GraphMemory.context`.
+    min_confidence
+        Confidence that the search or the recall needs for its facts.
+    """
+    near = 1.0 if asks_for_overview(question) else found.similarity
+    said = quotable_episodes(found.found, min_trust, similarity=near)
+    facts = known.facts if max(found.confidence, known.confidence) >= min_confidence else ()
+    left = budget_tokens - fence_tokens(count_tokens)
+    text, lines = build_context(facts, left, count_tokens, question=question, episodes=said, communities=communities)
+    why = explain_context(lines, text, found, count_tokens) if explain else ()
+    degraded, unknown = dict.fromkeys((*found.degraded, *known.degraded)), found.unknown_asker
+    return Context(fenced(text), why, confidence=found.confidence, degraded=degraded, unknown_asker=unknown)
 
 
 ContextItem = Fact | Episode | FoundCommunity
