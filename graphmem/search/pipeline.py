@@ -115,14 +115,14 @@ def rank(
         Positions of the episodes to rank, ascending; None ranks all. The scores of others have no meaning.
     """
     among = np.arange(len(corpus)) if among is None else among
-    parts, candidates, facts, late, similarity = _text_parts(corpus, asked, tokens, sentence, among)
-    text = np.sum(list(parts.values()), axis=0)
-    ranking = Ranking(text, parts, facts=facts, late=late, similarity=similarity)
+    text = _text_scores(corpus, asked, tokens, sentence, among)
+    total = np.sum(list(text.parts.values()), axis=0)
+    ranking = Ranking(total, text.parts, facts=text.facts, late=text.late, similarity=text.similarity)
     seeds = tuple(corpus.names.known[name] for name in asked.seeds)
     if options.expansion.enabled and seeds:
         graph_share = _graph_share(corpus, asked, seeds)
         if graph_share > 0:
-            walked = _walked(ranking.total, corpus, tokens, seeds, candidates, options.expansion, limits)
+            walked = _walked(ranking.total, corpus, tokens, seeds, text.candidates, options.expansion, limits)
             _blend(ranking, corpus, asked, tokens, seeds, walked, graph_share, options.graph_weight, among)
     if asked.form == "summary":
         _join_replies(ranking, corpus, among)
@@ -134,7 +134,7 @@ def rank(
 
 
 def _of_highest(values: NDArray[np.floating]) -> Floats:
-    """Return values of at least 0 as shares of the highest: of few texts, the one that matches least matches, too."""
+    """Return values of at least 0 as shares of the highest. Unlike in `normalized`, the lowest doesn't become 0."""
     values = np.asarray(values, dtype=np.float64)
     highest = values.max(initial=0.0)
     return values / highest if highest > 0 else np.zeros(len(values))
@@ -149,10 +149,20 @@ def _placed(values: NDArray[np.floating], among: Ints, n: int) -> Floats:
     return found
 
 
-def _text_parts(
+@dataclass(frozen=True, slots=True)
+class _TextScores:
+    """The text scores of n episodes: weighted channels, positions scored in all, and the last three of a `Ranking`."""
+
+    parts: dict[str, Floats]
+    candidates: Ints
+    facts: dict[int, str]
+    late: Floats | None
+    similarity: float
+
+
+def _text_scores(
     corpus: Corpus, asked: ParsedQuestion, tokens: TokenVectors | None, sentence: Vectors | None, among: Ints
-) -> tuple[dict[str, Floats], Ints, dict[int, str], Floats | None, float]:
-    """Return the weighted channels of the text score, the complete candidates, and the last three of a `Ranking`."""
+) -> _TextScores:
     n = len(corpus)
     facts: dict[int, str] = {}
     matched: Floats | None = None
@@ -194,7 +204,8 @@ def _text_parts(
         parts["late"] = late
     if tokens is not None and len(facts):
         parts["sentence"], parts["fact"] = _shared(parts["sentence"], raw["sentence"][among], best - own)
-    return parts, candidates, facts, matched, float(best[among].max(initial=0.0)) if len(best) else 0.0
+    similarity = float(best[among].max(initial=0.0)) if len(best) else 0.0
+    return _TextScores(parts, candidates, facts, matched, similarity)
 
 
 def _join_replies(ranking: Ranking, corpus: Corpus, among: Ints) -> None:
