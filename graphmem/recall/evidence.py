@@ -112,7 +112,7 @@ def stated_facts(
     query, evidence
         The question, and the episodes that a search found for it.
     options, ontology, now
-        As in `graphmem.recall.recall.recall`.
+        The options, the ontology to apply, and the reference time of ages and expiry.
     """
     ids = evidence.episode_ids
     found = _facts_of_best(backend, scopes, ids)

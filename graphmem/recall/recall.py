@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeVar
 
@@ -55,30 +55,14 @@ _MENTIONS = 10_000  # maximum mentions of a subgraph's entities in a walk, oldes
 T = TypeVar("T")
 
 
-def recall(
-    backend: GraphBackend,
-    scopes: Sequence[Scope],
-    query: str,
-    options: RecallOptions,
-    ontology: Ontology,
-    now: datetime,
-    embeddings: EntityEmbeddings | None = None,
-    observer: Observe | None = None,
-    evidence: Evidence | None = None,
-) -> RecallResult:
-    """Return the facts around the entities named in a question, and those that episodes state, best first.
+@dataclass(frozen=True, slots=True)
+class RecallContext:
+    """The store that a recall reads, and what it reads it with.
 
-    The score of a fact is ``seed × proximity × reach × effective confidence × edge type weight × recency × relevance ×
-    relation × past × inferred + evidence``; the strategy defines the first three, `stated_facts` the last. Facts about
-    a seed that are over without a successor are included. Facts with the same (source, relation, target, edge type) are
-    deduplicated to the best one. With filters, only facts that a matching episode states are walked. Facts all of whose
-    episodes have expired aren't returned, nor what was inferred from them: if an expired one is among the sources of
-    the result, the graph is walked again without them.
-
-    Parameters
+    Attributes
     ----------
-    backend, scopes, query, options, ontology
-        The store, the scopes to search, the question, and the options and ontology to apply.
+    backend, scopes, ontology
+        The store, the scopes to read, and the ontology to apply.
     now
         Reference time of ages, relative dates and expiry.
     embeddings
@@ -88,7 +72,27 @@ def recall(
     evidence
         Episodes that a search found for the question.
     """
-    evidence = evidence or Evidence()
+
+    backend: GraphBackend
+    scopes: Sequence[Scope]
+    ontology: Ontology
+    now: datetime
+    embeddings: EntityEmbeddings | None = None
+    observer: Observe | None = None
+    evidence: Evidence = field(default_factory=Evidence)
+
+
+def recall(context: RecallContext, query: str, options: RecallOptions) -> RecallResult:
+    """Return the facts around the entities named in a question, and those that episodes state, best first.
+
+    The score of a fact is ``seed × proximity × reach × effective confidence × edge type weight × recency × relevance ×
+    relation × past × inferred + evidence``; the strategy defines the first three, `stated_facts` the last. Facts about
+    a seed that are over without a successor are included. Facts with the same (source, relation, target, edge type) are
+    deduplicated to the best one. With filters, only facts that a matching episode states are walked. Facts all of whose
+    episodes have expired aren't returned, nor what was inferred from them: if an expired one is among the sources of
+    the result, the graph is walked again without them.
+    """
+    backend, scopes, now, evidence = context.backend, context.scopes, context.now, context.evidence
     seeds = find_seeds(
         backend,
         scopes,
@@ -97,17 +101,18 @@ def recall(
         limit=options.max_seeds,
         community_cap=options.seed_community_cap,
         as_of=options.as_of,
-        embeddings=None if evidence.unknown_asker else embeddings,  # who is near in meaning isn't who asks
+        # entities found by vectors would be taken for the asker
+        embeddings=None if evidence.unknown_asker else context.embeddings,
         mode=options.seed_mode,
     )
     strategy, edge_types = _planned(query, seeds, options, now)
-    stated = stated_facts(backend, scopes, query, evidence, options, ontology, now)
-    run = _Run(backend, scopes, query, options, ontology, now, embeddings, seeds, strategy, edge_types)
+    stated = stated_facts(backend, scopes, query, evidence, options, context.ontology, now)
+    run = _Run(context, query, options, seeds, strategy, edge_types)
     scored, facts, sources = run.find(stated, live=False)
     if seeds and sources.expired(now):
         scored, facts, sources = run.find(stated, live=True)
-    if observer is not None and scored is not None:
-        observer(scored.graph, scored.walk, scored.total)
+    if context.observer is not None and scored is not None:
+        context.observer(scored.graph, scored.walk, scored.total)
     facts = facts[: options.limit]
     named = {end for fact in facts for end in (fact.source_id, fact.target_id)}
     gone = expired_entities(backend, scopes, {seed.entity_id for seed in seeds} - named, now)
@@ -137,13 +142,9 @@ def _planned(
 class _Run:
     """A recall whose seeds, strategy and edge types are known."""
 
-    backend: GraphBackend
-    scopes: Sequence[Scope]
+    context: RecallContext
     query: str
     options: RecallOptions
-    ontology: Ontology
-    now: datetime
-    embeddings: EntityEmbeddings | None
     seeds: Sequence[Seed]
     strategy: Strategy
     edge_types: tuple[EdgeType, ...]
@@ -156,7 +157,7 @@ class _Run:
         most = options.limit if any_trust else _TRUST_POOL * options.limit
         while True:
             facts = self.best_facts(scored, stated, most, versions=not any_trust)
-            sources = sources_of(self.backend, self.scopes, facts)
+            sources = sources_of(*self._store, facts)
             trusted = tuple(_first_of_each(with_trust(facts, sources, options.min_trust), _key))
             if any_trust or len(trusted) >= options.limit or len(facts) < most:
                 return scored, trusted, sources
@@ -171,7 +172,7 @@ class _Run:
         by_id = {seed.entity_id: seed.score for seed in self.seeds}
         seed_scores = np.array([by_id.get(i, 0.0) for i in graph.node_ids])
         walk = self._walk(graph, seed_scores, deadline)
-        return _score(graph, walk, self.query, self.options, self.ontology, self.now, past)
+        return _score(graph, walk, self.query, self.options, self.context.ontology, self.context.now, past)
 
     def _expanded(self) -> Subgraph:
         """Return the subgraph of the current facts around the seeds; of all types if the routed ones have none."""
@@ -181,15 +182,13 @@ class _Run:
             graph = self._expand(())
         if options.filters is None or not options.hops(self.strategy):
             return graph
-        return with_facts_of_hubs(
-            self.backend, self.scopes, graph, self._seed_ids, options.edge_types, options.as_of, self._limits
-        )
+        return with_facts_of_hubs(*self._store, graph, self._seed_ids, options.edge_types, options.as_of, self._limits)
 
     def _expand(self, edge_types: tuple[EdgeType, ...]) -> Subgraph:
         hops = self.options.hops(self.strategy)
         with timed("graph_traversal_duration_ms", depth=str(hops)):
-            return self.backend.expand(
-                self.scopes,
+            return self.context.backend.expand(
+                self.context.scopes,
                 self._seed_ids,
                 hops=hops,
                 edge_types=edge_types,
@@ -203,14 +202,14 @@ class _Run:
         if not options.hops(self.strategy):
             return graph, np.ones(len(graph.edge_ids))
         if options.as_of is None:
-            return with_past(self.backend, self.scopes, graph, ids, options.edge_types, limits)
+            return with_past(*self._store, graph, ids, options.edge_types, limits)
         holding = len(graph.edge_ids)
         if options.ended_after is not None:
             between = options.ended_after, options.as_of.valid
-            graph = with_ended(self.backend, self.scopes, graph, ids, options.edge_types, limits, between)
+            graph = with_ended(*self._store, graph, ids, options.edge_types, limits, between)
         if options.only_ended:
             graph = with_only(graph, np.arange(len(graph.edge_ids)) >= holding)
-        graph = with_unknown_beginnings(self.backend, self.scopes, graph, ids, limits, options)
+        graph = with_unknown_beginnings(*self._store, graph, ids, limits, options)
         return graph, np.ones(len(graph.edge_ids))
 
     def _filtered(self, graph: Subgraph, past: Floats, *, live: bool) -> tuple[Subgraph, Floats]:
@@ -218,10 +217,10 @@ class _Run:
         if not self.options.include_inferred:
             graph, past = with_only(graph, ~graph.inferred), past[~graph.inferred]
         if self.options.filters is not None:
-            kept = stated_in(self.backend, self.scopes, graph, self.options.filters)
+            kept = stated_in(*self._store, graph, self.options.filters)
             graph, past = with_only(graph, kept), past[kept]
         if live:
-            kept = not_expired(self.backend, self.scopes, graph, self.now)
+            kept = not_expired(*self._store, graph, self.context.now)
             graph, past = with_only(graph, kept), past[kept]
         return graph, past
 
@@ -235,27 +234,31 @@ class _Run:
                     graph,
                     seed_scores,
                     self.options.spreading,
-                    now=self.now.timestamp(),
+                    now=self.context.now.timestamp(),
                     decay_rate=self.options.temporal_decay_rate,
                     deadline=deadline,
                 )
             case "ppr":
-                vectors = entity_vectors(self.embeddings, self.scopes, graph.node_ids)
+                vectors = entity_vectors(self.context.embeddings, self.context.scopes, graph.node_ids)
                 return strategies.walk_pagerank(graph, seed_scores, self._mentions(graph.node_ids), vectors)
             case "astar":
-                cosines = query_cosines(self.embeddings, self.scopes, self.query, graph.node_ids)
+                cosines = query_cosines(self.context.embeddings, self.context.scopes, self.query, graph.node_ids)
                 return strategies.walk_cheapest_paths(graph, seed_scores, cosines)
 
     def _mentions(self, entity_ids: Sequence[str]) -> list[tuple[str, str]]:
         """Return (entity id, episode id) of each mention in an episode to read; one or two round trips."""
         options = self.options
-        mentions = self.backend.find_mentions(self.scopes, entity_ids=entity_ids, limit=_MENTIONS)
+        mentions = self.context.backend.find_mentions(self.context.scopes, entity_ids=entity_ids, limit=_MENTIONS)
         if options.as_of is None and options.filters is None:
             return [(m.entity_id, m.episode_id) for m in mentions]
         ids = tuple(dict.fromkeys(m.episode_id for m in mentions))
         query = EpisodeQuery(ids=ids, as_of=options.as_of, filters=options.filters)
-        seen = set(self.backend.find_episode_ids(self.scopes, query))
+        seen = set(self.context.backend.find_episode_ids(self.context.scopes, query))
         return [(m.entity_id, m.episode_id) for m in mentions if m.episode_id in seen]
+
+    @property
+    def _store(self) -> tuple[GraphBackend, Sequence[Scope]]:
+        return self.context.backend, self.context.scopes
 
     @property
     def _seed_ids(self) -> list[str]:
@@ -276,7 +279,7 @@ class _Run:
         positions = [] if scored is None else _best(scored, most, versions=versions)
         walked: dict[str, int] = {} if scored is None else {scored.graph.edge_ids[i]: i for i in positions}
         missing = [i for i in walked if i not in stated.edges]
-        edges = {**(self.backend.get_edges(self.scopes, missing) if missing else {}), **stated.edges}
+        edges = {**(self.context.backend.get_edges(self.context.scopes, missing) if missing else {}), **stated.edges}
         if scored is not None:
             reached = (i for i, edge_id in enumerate(scored.graph.edge_ids) if edge_id in stated.edges)
             walked.update((scored.graph.edge_ids[i], i) for i in reached if scored.walk.near[i] >= 0)
@@ -305,7 +308,7 @@ class _Run:
     def _names(self, edges: Sequence[Edge]) -> dict[str, str]:
         """Return the names of the ends of facts, without those that are archived."""
         ends = dict.fromkeys(end for edge in edges for end in (edge.source_id, edge.target_id))
-        entities = self.backend.get_entities(self.scopes, list(ends)) if ends else {}
+        entities = self.context.backend.get_entities(self.context.scopes, list(ends)) if ends else {}
         return {entity.id: entity.name for entity in entities.values() if entity.archived_at is None}
 
 

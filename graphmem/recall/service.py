@@ -15,7 +15,7 @@ from graphmem.recall.evidence import Evidence, FindEvidence
 from graphmem.recall.facts import live
 from graphmem.recall.options import RecallOptions
 from graphmem.recall.periods import joined, options_then, period_of, until_begin_of, without_dates
-from graphmem.recall.recall import recall
+from graphmem.recall.recall import RecallContext, recall
 from graphmem.recall.seeds import EntityEmbeddings
 from graphmem.recall.traces import Observer, RecallRecorder, explain
 from graphmem.results import RecallResult, Trace
@@ -126,18 +126,16 @@ class RecallService:
 
         observer = Observer() if trace else None
 
-        def ask(options: RecallOptions, question: str = asked) -> RecallResult:
-            services = self._ontology, now, self._embeddings, observer, evidence
-            return recall(self._backend, scopes, question, options, *services)
-
-        result = ask(options).changed(query=query)
+        services = self._ontology, now, self._embeddings, observer, evidence or Evidence()
+        ask = partial(recall, RecallContext(self._backend, scopes, *services))
+        result = ask(asked, options).changed(query=query)
         period = period_of(asked, now) if options.as_of is None else None
         if period is not None:
             undated = without_dates(asked, now)
-            then = ask(options_then(options, period), undated)
+            then = ask(undated, options_then(options, period))
             if (earlier := until_begin_of(period, (*result.facts, *then.facts), asked)) is not None:
                 # what came after has told the time; its words would prefer other facts about it
-                period, then = earlier, ask(options_then(options, earlier), undated.replace(earlier.before, " "))
+                period, then = earlier, ask(undated.replace(earlier.before, " "), options_then(options, earlier))
             result = joined(period, then, result, options.limit) if then.facts else result
         self._recorder.count(scopes, [fact.id for fact in result.facts])
         if observer is None or scope is None:

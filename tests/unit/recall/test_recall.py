@@ -29,7 +29,7 @@ from graphmem.ontology import DEFAULT_ONTOLOGY
 from graphmem.protocols import GraphBackend
 from graphmem.recall.evidence import Evidence, stated_facts
 from graphmem.recall.options import RecallOptions
-from graphmem.recall.recall import recall
+from graphmem.recall.recall import RecallContext, recall
 from graphmem.recall.seeds import EntityEmbeddings, Vectors
 from graphmem.registry import open_backend
 from graphmem.results import RecallResult, Strategy, StrategyChoice
@@ -115,7 +115,7 @@ def ask(
     **options: Any,
 ) -> RecallResult:
     chosen = RecallOptions.of(Settings(**(settings or {})), strategy=strategy, **options)
-    return recall(backend, [SCOPE], query, chosen, DEFAULT_ONTOLOGY, NOW, embeddings)
+    return recall(RecallContext(backend, [SCOPE], DEFAULT_ONTOLOGY, NOW, embeddings), query, chosen)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -185,7 +185,7 @@ def test_a_fact_about_an_archived_entity_takes_no_place(backend: GraphBackend, l
     facts = [edge.changed(episode_ids=("new",)) for edge in EDGES if edge.id not in ("rust-outage", "maya-rust")]
     backend.write(SCOPE, Changes(entities=tuple(hidden), edges=tuple(facts)))
     options, evidence = RecallOptions.of(Settings(), limit=limit), Evidence(episode_ids=("new",))
-    found = recall(backend, [SCOPE], "zebra", options, DEFAULT_ONTOLOGY, NOW, evidence=evidence)
+    found = recall(RecallContext(backend, [SCOPE], DEFAULT_ONTOLOGY, NOW, evidence=evidence), "zebra", options)
     expected = ["jonas-rust", "jonas-berlin", "maya-jonas"]
     assert [fact.id for fact in found] == expected[:limit]
 
