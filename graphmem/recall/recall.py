@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeVar
@@ -276,6 +276,18 @@ class _Run:
         """
         if not most:
             return []
+        edges, walked = self._ranked_edges(scored, stated, most, versions=versions)
+        facts: list[Fact] = []
+        for start in range(0, len(edges), most):  # a second part is read if facts of the first are hidden
+            facts += self._as_facts(edges[start : start + most], walked, scored, stated)
+            if len(facts) >= most:
+                break
+        return facts[:most]
+
+    def _ranked_edges(
+        self, scored: _Scored | None, stated: StatedFacts, most: int, *, versions: bool
+    ) -> tuple[list[Edge], dict[str, int]]:
+        """Return the edges that are walked or stated, best first, and the position in the walk of each walked one."""
         positions = [] if scored is None else _best(scored, most, versions=versions)
         walked: dict[str, int] = {} if scored is None else {scored.graph.edge_ids[i]: i for i in positions}
         missing = [i for i in walked if i not in stated.edges]
@@ -289,21 +301,20 @@ class _Run:
             return near + stated.evidence.get(edge.id, 0.0)
 
         ranked = sorted(edges.values(), key=lambda edge: (-total(edge), -edge.valid_from.timestamp(), edge.id))
-        ranked = ranked if versions else _first_of_each(ranked, lambda edge: edge.key)
-        facts: list[Fact] = []
-        for start in range(0, len(ranked), most):  # a second part is read if facts of the first are hidden
-            part = ranked[start : start + most]
-            names = self._names([edge for edge in part if edge.id not in walked])
-            for edge in part:
-                known = edge if self.options.as_of is None else edge.as_known(self.options.as_of.known)
-                if scored is not None and edge.id in walked:
-                    facts.append(scored.fact(walked[edge.id], known, stated.evidence.get(edge.id, 0.0)))
-                elif edge.source_id in names and edge.target_id in names:
-                    of_ends = names[edge.source_id], names[edge.target_id]
-                    facts.append(to_fact(known, *of_ends, score=stated.evidence[edge.id], parts=stated.parts(edge.id)))
-            if len(facts) >= most:
-                break
-        return facts[:most]
+        return ranked if versions else _first_of_each(ranked, lambda edge: edge.key), walked
+
+    def _as_facts(
+        self, edges: Sequence[Edge], walked: Mapping[str, int], scored: _Scored | None, stated: StatedFacts
+    ) -> Iterator[Fact]:
+        """Yield the facts of edges, without those that only episodes state and of which an end is archived."""
+        names = self._names([edge for edge in edges if edge.id not in walked])
+        for edge in edges:
+            known = edge if self.options.as_of is None else edge.as_known(self.options.as_of.known)
+            if scored is not None and edge.id in walked:
+                yield scored.fact(walked[edge.id], known, stated.evidence.get(edge.id, 0.0))
+            elif edge.source_id in names and edge.target_id in names:
+                of_ends = names[edge.source_id], names[edge.target_id]
+                yield to_fact(known, *of_ends, score=stated.evidence[edge.id], parts=stated.parts(edge.id))
 
     def _names(self, edges: Sequence[Edge]) -> dict[str, str]:
         """Return the names of the ends of facts, without those that are archived."""
