@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from graphmem.models import IndexEntry
+from graphmem.models.arrays import Float32s, Int64s
 from graphmem.process import one_blas_thread
 from graphmem.text.normalize import STOP_WORDS
-
-Floats = NDArray[np.float32]
 
 _WIDTH, _OF = 128, 384  # numbers of a stored token vector, for each 384 of the model's
 
@@ -25,7 +24,7 @@ def is_content(piece: str) -> bool:
     return piece not in STOP_WORDS and (piece.startswith("##") or piece[0].isalnum())
 
 
-def unit(vectors: NDArray[np.floating]) -> Floats:
+def unit(vectors: NDArray[np.floating]) -> Float32s:
     """Return vectors normalized to length 1 along the last axis; zero vectors stay zero."""
     return (vectors / (np.linalg.norm(vectors, axis=-1, keepdims=True) + 1e-9)).astype(np.float32, copy=False)
 
@@ -40,7 +39,7 @@ def _parts(dimension: int) -> int:
 
 
 @lru_cache(maxsize=4)
-def _projection(dimension: int) -> Floats:
+def _projection(dimension: int) -> Float32s:
     """Return the projection matrix (dimension, 128), deterministic because stored pieces depend on it."""
     noise = np.random.default_rng(0).standard_normal((dimension, dimension))[:, :_WIDTH]
     orthonormal, triangle = np.linalg.qr(noise)
@@ -50,13 +49,13 @@ def _projection(dimension: int) -> Floats:
 
 
 @one_blas_thread
-def projected(vectors: Floats) -> Floats:
+def projected(vectors: Float32s) -> Float32s:
     """Return vectors (m, dimension) as unit vectors (m, `piece_width`); of two models, each half by itself."""
     parts = np.array_split(vectors, _parts(vectors.shape[1]), axis=1)
     return unit(np.concatenate([part @ _projection(part.shape[1]) for part in parts], axis=1))
 
 
-def compact(vectors: Floats) -> NDArray[np.int8]:
+def compact(vectors: Float32s) -> NDArray[np.int8]:
     """Return vectors (m, dimension) in storage form: projected, scaled by 127 and rounded to int8."""
     return np.round(projected(vectors) * 127).astype(np.int8)
 
@@ -66,12 +65,12 @@ def detail_of(entry: IndexEntry) -> dict[str, list[str]]:
     return json.loads(entry.detail) if entry.detail else {}
 
 
-def packed(vectors: Floats) -> bytes:
+def packed(vectors: Float32s) -> bytes:
     """Return vectors, shape (v, dimension), as little-endian float16 bytes."""
     return vectors.astype("<f2").tobytes()
 
 
-def unpacked(entry: IndexEntry, dimension: int) -> Floats:
+def unpacked(entry: IndexEntry, dimension: int) -> Float32s:
     """Return the vectors of an entry, shape (v, dimension); (0, 0) without a model."""
     return halves(entry).astype(np.float32).reshape(-1, dimension) if dimension else np.empty((0, 0), np.float32)
 
@@ -93,8 +92,6 @@ def unpacked_pieces(entry: IndexEntry, dimension: int) -> NDArray[np.int8]:
 
 # Copies -------------------------------------------------------------------------------------------
 
-
-Ints = NDArray[np.int64]
 
 S = TypeVar("S", bound=np.generic)
 K = TypeVar("K")
@@ -147,7 +144,7 @@ class GrowingArray(Generic[S]):
         self._size = needed
 
 
-def entries(begin: Ints, nodes: Ints) -> Ints:
+def entries(begin: Int64s, nodes: Int64s) -> Int64s:
     """Return the concatenated positions of the nodes' rows in the arrays of a CSR graph."""
     first, length = begin[nodes], begin[nodes + 1] - begin[nodes]
     offset = np.cumsum(length) - length

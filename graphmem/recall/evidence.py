@@ -15,11 +15,11 @@ from graphmem.models import (
     is_past,
     is_visible,
 )
+from graphmem.models.arrays import Float64s
 from graphmem.ontology import Ontology
 from graphmem.protocols import GraphBackend
 from graphmem.recall import scoring
 from graphmem.recall.options import RecallOptions
-from graphmem.recall.scoring import Floats
 from graphmem.recall.subgraph import past_factor, without_another_value
 from graphmem.results import ScoreParts
 from graphmem.telemetry import in_span
@@ -84,7 +84,7 @@ class StatedFacts:
     edges: Mapping[str, Edge] = field(default_factory=dict[str, Edge])
     evidence: Mapping[str, float] = field(default_factory=dict[str, float])
     rows: Mapping[str, int] = field(default_factory=dict[str, int])
-    factors: Mapping[str, Floats] = field(default_factory=dict[str, Floats])
+    factors: Mapping[str, Float64s] = field(default_factory=dict[str, Float64s])
 
     def parts(self, edge_id: str) -> ScoreParts:
         """Return the parts of the score of a fact that no seed leads to."""

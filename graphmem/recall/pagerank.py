@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from graphmem.errors import InvalidInput
-from graphmem.recall.scoring import Flags, Floats, Positions
+from graphmem.models.arrays import Bools, Float64s, Int64s
 
 DAMPING = 0.7
 """Probability of following an edge instead of restarting."""
@@ -19,7 +19,7 @@ def personalized_pagerank(
     targets: ArrayLike,
     weights: ArrayLike,
     restart: ArrayLike,
-) -> Floats:
+) -> Float64s:
     """Return the stationary probability of each of n nodes in a random walk with restarts.
 
     Power iteration of ``p = damping × (P p + p(dangling) × r) + (1 − damping) × r``, where the columns of P are the
@@ -61,8 +61,8 @@ def personalized_pagerank(
 
 
 def iterate(
-    out: Positions, into: Positions, share: Floats, restart: Floats, rounds: int, dangling: Flags | None = None
-) -> Floats:
+    out: Int64s, into: Int64s, share: Float64s, restart: Float64s, rounds: int, dangling: Bools | None = None
+) -> Float64s:
     """Return the rank of each of n nodes after some rounds of power iteration, shape (n,).
 
     Parameters
@@ -83,7 +83,7 @@ def iterate(
     return rank
 
 
-def _check(out: NDArray[np.int64], into: NDArray[np.int64], weight: Floats, start: Floats) -> None:
+def _check(out: Int64s, into: Int64s, weight: Float64s, start: Float64s) -> None:
     if not out.shape == into.shape == weight.shape or out.ndim != 1 or start.ndim != 1:
         raise InvalidInput(
             f"sources {out.shape}, targets {into.shape}, weights {weight.shape}: arrays of one length are needed, "

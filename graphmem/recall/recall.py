@@ -19,6 +19,7 @@ from graphmem.models import (
     Scope,
     Subgraph,
 )
+from graphmem.models.arrays import Float64s, Int64s
 from graphmem.ontology import Ontology
 from graphmem.protocols import GraphBackend, expired_entities
 from graphmem.recall import scoring, strategies
@@ -26,7 +27,6 @@ from graphmem.recall.evidence import Evidence, StatedFacts, stated_facts
 from graphmem.recall.facts import to_fact
 from graphmem.recall.options import RecallOptions
 from graphmem.recall.routing import HeuristicRouter, plan
-from graphmem.recall.scoring import Floats, Positions
 from graphmem.recall.seeds import EntityEmbeddings, entity_vectors, find_seeds, query_cosines
 from graphmem.recall.sources import Sources, sources_of, with_trust
 from graphmem.recall.subgraph import (
@@ -47,7 +47,7 @@ from graphmem.trust import LEVELS
 INFERRED = 0.5
 """Factor of the score of an inferred fact."""
 
-Observe = Callable[[Subgraph, Walk, Floats], None]
+Observe = Callable[[Subgraph, Walk, Float64s], None]
 
 _TRUST_POOL = 4  # facts that are looked at first for one of the trust that is asked for
 _MENTIONS = 10_000  # maximum mentions of a subgraph's entities in a walk, oldest episodes first
@@ -196,7 +196,7 @@ class _Run:
                 limits=self._limits,
             )
 
-    def _of_other_times(self, graph: Subgraph) -> tuple[Subgraph, Floats]:
+    def _of_other_times(self, graph: Subgraph) -> tuple[Subgraph, Float64s]:
         """Add the facts of other times that are asked for; return the factor of each fact, below 1 if it is over."""
         options, ids, limits = self.options, self._seed_ids, self._limits
         if not options.hops(self.strategy):
@@ -212,7 +212,7 @@ class _Run:
         graph = with_unknown_beginnings(*self._store, graph, ids, limits, options)
         return graph, np.ones(len(graph.edge_ids))
 
-    def _filtered(self, graph: Subgraph, past: Floats, *, live: bool) -> tuple[Subgraph, Floats]:
+    def _filtered(self, graph: Subgraph, past: Float64s, *, live: bool) -> tuple[Subgraph, Float64s]:
         """Leave out inferred facts, those that the filters exclude, and expired ones, as the options say."""
         if not self.options.include_inferred:
             graph, past = with_only(graph, ~graph.inferred), past[~graph.inferred]
@@ -224,7 +224,7 @@ class _Run:
             graph, past = with_only(graph, kept), past[kept]
         return graph, past
 
-    def _walk(self, graph: Subgraph, seed_scores: Floats, deadline: float) -> Walk:
+    def _walk(self, graph: Subgraph, seed_scores: Float64s, deadline: float) -> Walk:
         """Walk from the seeds by the strategy."""
         match self.strategy:
             case "bfs":
@@ -329,8 +329,8 @@ class _Scored:
 
     graph: Subgraph
     walk: Walk
-    parts: dict[str, Floats]
-    total: Floats
+    parts: dict[str, Float64s]
+    total: Float64s
 
     def fact(self, i: int, edge: Edge, evidence: float) -> Fact:
         names = self.graph.names
@@ -348,7 +348,7 @@ class _Scored:
 
 
 def _score(
-    graph: Subgraph, walk: Walk, query: str, options: RecallOptions, ontology: Ontology, now: datetime, past: Floats
+    graph: Subgraph, walk: Walk, query: str, options: RecallOptions, ontology: Ontology, now: datetime, past: Float64s
 ) -> _Scored:
     shared, named = np.zeros(len(graph.edge_ids)), np.ones(len(graph.edge_ids))
     if options.fact_text_weight:
@@ -388,7 +388,7 @@ def _best(scored: _Scored, limit: int, *, versions: bool) -> list[int]:
     graph = scored.graph
     found = np.flatnonzero(scored.walk.near >= 0)
     ids = np.array(graph.edge_ids)[found]
-    order: Positions = found[
+    order: Int64s = found[
         np.lexsort((ids, -graph.valid_from[found], -scored.total[found]))
     ]  # the last key is the primary one
     if versions:

@@ -6,15 +6,11 @@ import re
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from graphmem.models import EdgeType
+from graphmem.models.arrays import Float64s
 from graphmem.ontology import FLOW_WEIGHT, Ontology
 from graphmem.text.normalize import stem
-
-Floats = NDArray[np.float64]
-Positions = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 
 RELATION = 2.0
 """Weight of the words of a question that name the relation of a fact: of 50 questions on two chats with facts, 2 puts
@@ -24,17 +20,17 @@ one more answer first than 1, and 3 one fewer."""
 SECONDS_A_DAY = 86_400.0
 
 
-def effective_confidence(confidence: Floats, retrieval_count: Floats) -> Floats:
+def effective_confidence(confidence: Float64s, retrieval_count: Float64s) -> Float64s:
     """Return ``min(1, confidence × (1 + 0.2 × ln(1 + retrieval_count)))``, shape (m,) (A-MEM, arXiv 2502.12110)."""
     return np.minimum(1.0, confidence * (1.0 + 0.2 * np.log1p(retrieval_count)))
 
 
-def flow_weight(edge_types: Sequence[EdgeType]) -> Floats:
+def flow_weight(edge_types: Sequence[EdgeType]) -> Float64s:
     """Return the weight of each edge type, shape (m,) (MAGMA, arXiv 2601.03236)."""
     return np.array([FLOW_WEIGHT[kind] for kind in edge_types], dtype=np.float64)
 
 
-def recency(valid_from: Floats, now: float, rate: float) -> Floats:
+def recency(valid_from: Float64s, now: float, rate: float) -> Float64s:
     """Return ``min(1 + 1 / (1 + age_days × rate), 2)``, or 1 if the rate is 0.
 
     Parameters
@@ -51,17 +47,17 @@ def recency(valid_from: Floats, now: float, rate: float) -> Floats:
 
 
 def fact_factors(
-    confidence: Floats,
-    retrieval_count: Floats,
+    confidence: Float64s,
+    retrieval_count: Float64s,
     edge_types: Sequence[EdgeType],
-    valid_from: Floats,
-    past: Floats,
-    shared: Floats,
+    valid_from: Float64s,
+    past: Float64s,
+    shared: Float64s,
     *,
     now: float,
     decay_rate: float,
     text_weight: float,
-) -> dict[str, Floats]:
+) -> dict[str, Float64s]:
     """Return the factors of m facts' scores that no walk decides, by field of `ScoreParts`; float arrays (m,).
 
     Parameters
@@ -89,7 +85,7 @@ def fact_text(relation: str, fact: str, ontology: Ontology) -> str:
     return f"{relation} {ontology.words(relation)} {fact}"
 
 
-def relation_factor(words: Sequence[str], relations: Sequence[str], ontology: Ontology) -> Floats:
+def relation_factor(words: Sequence[str], relations: Sequence[str], ontology: Ontology) -> Float64s:
     """Return the factor of each fact whose relation the question names, shape (m,): ``1 + 2 × share``; 1 for others.
 
     "Where does she work?" names `works_at`. Only relations with synonyms or with a single value count, which ontologies
@@ -99,7 +95,7 @@ def relation_factor(words: Sequence[str], relations: Sequence[str], ontology: On
     return 1.0 + RELATION * shared_words(words, [fact_text(r, "", ontology) for r in known])
 
 
-def shared_words(words: Sequence[str], texts: Sequence[str]) -> Floats:
+def shared_words(words: Sequence[str], texts: Sequence[str]) -> Float64s:
     """Return the weighted share of a question's words that each text contains, shape (m,), in [0, 1].
 
     The weight of a word is ``ln(1 + m / df)``, or 0 if no text contains it. Words are compared by their

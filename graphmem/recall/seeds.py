@@ -19,8 +19,9 @@ from graphmem.embed import Embedder
 from graphmem.index.copies import unpacked
 from graphmem.index.entity_vectors import EntityVectors
 from graphmem.models import AsOf, Entity, EntityHit, EntityQuery, MembershipQuery, Scope
+from graphmem.models.arrays import Float32s, Float64s
 from graphmem.protocols import NAME_WEIGHT, GraphBackend
-from graphmem.recall.scoring import Floats, is_whole
+from graphmem.recall.scoring import is_whole
 from graphmem.results import Seed
 from graphmem.telemetry import in_span
 from graphmem.text import counted
@@ -292,11 +293,11 @@ class StoredEntityEmbeddings(EntityEmbeddings):
         self._index_waiting = index_waiting
         self._wait = wait
 
-    def of_query(self, query: str) -> NDArray[np.float32]:
+    def of_query(self, query: str) -> Float32s:
         """Return the vector of a question, shape (d,)."""
         return self._embedder.vector(query)
 
-    def of_entities(self, scopes: Sequence[Scope], entity_ids: Sequence[str]) -> NDArray[np.float32]:
+    def of_entities(self, scopes: Sequence[Scope], entity_ids: Sequence[str]) -> Float32s:
         """Return the vectors of n entities, shape (n, d); a zero row for an entity without one."""
         dimension = self._embedder.dimension
         found = np.zeros((len(entity_ids), dimension), np.float32)
@@ -307,7 +308,7 @@ class StoredEntityEmbeddings(EntityEmbeddings):
                     found[rows[entry.key]] = unpacked(entry, dimension)[0]
         return found
 
-    def nearest(self, scopes: Sequence[Scope], question: NDArray[np.float32], limit: int) -> list[tuple[str, float]]:
+    def nearest(self, scopes: Sequence[Scope], question: Float32s, limit: int) -> list[tuple[str, float]]:
         """Return (entity id, cosine) of the entities nearest to a vector of shape (d,), best first."""
         hits: list[tuple[float, str]] = []
         for scope, generation in self._fitting(scopes):
@@ -325,7 +326,7 @@ class StoredEntityEmbeddings(EntityEmbeddings):
 
 def entity_vectors(
     embeddings: EntityEmbeddings | None, scopes: Sequence[Scope], entity_ids: Sequence[str]
-) -> Floats | None:
+) -> Float64s | None:
     """Return unit vectors of n entities, shape (n, d), zero rows for missing ones; None if unavailable."""
     if embeddings is None:
         return None
@@ -338,7 +339,7 @@ def entity_vectors(
 
 def query_cosines(
     embeddings: EntityEmbeddings | None, scopes: Sequence[Scope], query: str, entity_ids: Sequence[str]
-) -> Floats | None:
+) -> Float64s | None:
     """Return the cosine of a question and each of n entities, shape (n,); None on failure.
 
     The question is embedded once. The value of an entity without a vector is NaN.
@@ -365,7 +366,7 @@ def nearest_entities(
         return []
 
 
-def _unit(vectors: Vectors, *, rows: int) -> Floats:
+def _unit(vectors: Vectors, *, rows: int) -> Float64s:
     found = np.asarray(vectors, dtype=np.float64)
     if found.ndim != 2 or len(found) != rows or not np.all(np.isfinite(found)):
         raise ValueError(f"{counted(rows, 'row')} of finite numbers were expected, got shape {found.shape}")

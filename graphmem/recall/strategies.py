@@ -16,13 +16,13 @@ import time
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from graphmem.models import Subgraph
+from graphmem.models.arrays import Float64s, Int64s
 from graphmem.ontology import SIMILAR_TO
 from graphmem.recall.options import SpreadingOptions
 from graphmem.recall.pagerank import personalized_pagerank
-from graphmem.recall.scoring import SECONDS_A_DAY, Floats, Positions, effective_confidence, flow_weight
+from graphmem.recall.scoring import SECONDS_A_DAY, effective_confidence, flow_weight
 from graphmem.recall.walks import Reached, Walk, proximity, walk_breadth_first
 
 LEAST_DISTANCE = 0.01
@@ -32,7 +32,7 @@ SYNONYM_COSINE = 0.8
 """Minimum cosine of near-synonymous entities."""
 
 
-def walk_cheapest_paths(graph: Subgraph, seed_scores: Floats, cosines: Floats | None = None) -> Walk:
+def walk_cheapest_paths(graph: Subgraph, seed_scores: Float64s, cosines: Float64s | None = None) -> Walk:
     """Score each fact by the cheapest path to it: ``seed score × 1 / (1 + hop) × 1 / (1 + cost)``.
 
     Parameters
@@ -66,7 +66,9 @@ def walk_cheapest_paths(graph: Subgraph, seed_scores: Floats, cosines: Floats | 
     return Walk(reached, near, parts)
 
 
-def _cheapest(graph: Subgraph, seed_scores: Floats, forth: Floats, back: Floats) -> tuple[Reached, Floats, Positions]:
+def _cheapest(
+    graph: Subgraph, seed_scores: Float64s, forth: Float64s, back: Float64s
+) -> tuple[Reached, Float64s, Int64s]:
     """Return the cheapest paths to all nodes, their costs and numbers of steps, shapes (n,).
 
     Ties in cost are broken by fewer steps, then by the better seed, then by the smaller position.
@@ -94,7 +96,7 @@ def _cheapest(graph: Subgraph, seed_scores: Floats, forth: Floats, back: Floats)
 
 def spread_activation(
     graph: Subgraph,
-    seed_scores: Floats,
+    seed_scores: Float64s,
     options: SpreadingOptions,
     *,
     now: float,
@@ -142,14 +144,14 @@ def spread_activation(
     return Walk(reached, np.where(activation > 0, near, -1), {"reach": activation}, timed_out)
 
 
-def _conductance(graph: Subgraph, now: float, decay_rate: float) -> Floats:
+def _conductance(graph: Subgraph, now: float, decay_rate: float) -> Float64s:
     """Return the share of a node's activation that each edge passes on, without λ, shape (m,)."""
     age = np.maximum(0.0, now - graph.valid_from) / SECONDS_A_DAY
     recency = np.reciprocal(1.0 + age * decay_rate)
     return effective_confidence(graph.confidence, graph.retrieval_count) * recency * flow_weight(graph.edge_types)
 
 
-def _hop(graph: Subgraph, active: Floats, weight: Floats, options: SpreadingOptions, reached: Reached) -> Floats:
+def _hop(graph: Subgraph, active: Float64s, weight: Float64s, options: SpreadingOptions, reached: Reached) -> Float64s:
     """Return the next activation map, shape (n,); update `reached` with the parents and seeds of new nodes.
 
     Incoming activation is added strongest first, up to the inhibition threshold, so the result doesn't depend on the
@@ -172,7 +174,7 @@ def _hop(graph: Subgraph, active: Floats, weight: Floats, options: SpreadingOpti
     return after
 
 
-def _pruned(active: Floats, seeds: Positions, keep: int) -> Floats:
+def _pruned(active: Float64s, seeds: Int64s, keep: int) -> Float64s:
     """Return the activation map reduced to the `keep` strongest nodes, always including the seeds."""
     rank = -active
     rank[seeds] = -np.inf
@@ -184,9 +186,9 @@ def _pruned(active: Floats, seeds: Positions, keep: int) -> Floats:
 
 def walk_pagerank(
     graph: Subgraph,
-    seed_scores: Floats,
+    seed_scores: Float64s,
     mentions: Sequence[tuple[str, str]],
-    vectors: Floats | None = None,
+    vectors: Float64s | None = None,
 ) -> Walk:
     """Score each fact by its nearest seed and the rank of its ends: ``seed score × 1 / (1 + hop) × √(rank / highest)``.
 
@@ -211,8 +213,8 @@ def walk_pagerank(
 
 
 def entity_ranks(
-    graph: Subgraph, seed_scores: Floats, mentions: Sequence[tuple[str, str]], vectors: Floats | None
-) -> Floats:
+    graph: Subgraph, seed_scores: Float64s, mentions: Sequence[tuple[str, str]], vectors: Float64s | None
+) -> Float64s:
     """Return the rank of each entity, shape (n,): the walk restarts at seed score / episodes that mention the seed."""
     n = len(graph.node_ids)
     position = {node: i for i, node in enumerate(graph.node_ids)}
@@ -231,7 +233,7 @@ def entity_ranks(
     return personalized_pagerank(np.concatenate(ends), np.concatenate(ends[::-1]), np.tile(weights, 2), restart)[:n]
 
 
-def _fact_weights(graph: Subgraph) -> Floats:
+def _fact_weights(graph: Subgraph) -> Float64s:
     """Return the effective confidence of each fact, shape (m,); for `similar_to` the cosine, 0 below the threshold."""
     weight = effective_confidence(graph.confidence, graph.retrieval_count)
     similar = np.array([relation == SIMILAR_TO for relation in graph.relations], dtype=bool)
@@ -239,7 +241,7 @@ def _fact_weights(graph: Subgraph) -> Floats:
     return np.where(similar, cosine, weight)
 
 
-def _synonyms(vectors: Floats | None) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+def _synonyms(vectors: Float64s | None) -> tuple[Int64s, Int64s, Float64s]:
     """Return the pairs of entities with a cosine of at least `SYNONYM_COSINE`, each once, and the cosines."""
     if vectors is None:
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0)

@@ -26,10 +26,10 @@ from graphmem.models import (
     Subgraph,
     is_retracted,
 )
+from graphmem.models.arrays import Bools, Float64s
 from graphmem.models.base import END_OF_TIME
 from graphmem.protocols import GraphBackend, without_expired
 from graphmem.recall.options import RecallOptions
-from graphmem.recall.scoring import Flags, Floats
 
 PAST = 0.5
 """Factor of the score of a state that is over."""
@@ -45,7 +45,7 @@ def with_past(
     seed_ids: Sequence[str],
     edge_types: tuple[EdgeType, ...],
     limits: ExpandLimits,
-) -> tuple[Subgraph, Floats]:
+) -> tuple[Subgraph, Float64s]:
     """Return a subgraph with the past facts about its seeds, and the factor of each fact, shape (m,).
 
     Seeds with as many facts that hold as one hop reads are left out, because reading their past would be a scan. One or
@@ -184,7 +184,7 @@ def with_facts_of_hubs(
     return with_edges(backend, scopes, graph, backend.find_edges(scopes, query, limit=_MOST_OF_HUBS, newest_first=True))
 
 
-def stated_in(backend: GraphBackend, scopes: Sequence[Scope], graph: Subgraph, wanted: EpisodeFilter) -> Flags:
+def stated_in(backend: GraphBackend, scopes: Sequence[Scope], graph: Subgraph, wanted: EpisodeFilter) -> Bools:
     """Return whether an episode that matches a filter states each fact, shape (m,); two round trips."""
     edges = backend.get_edges(scopes, graph.edge_ids) if graph.edge_ids else {}
     sources = [edges[i].episode_ids if i in edges else () for i in graph.edge_ids]
@@ -192,7 +192,7 @@ def stated_in(backend: GraphBackend, scopes: Sequence[Scope], graph: Subgraph, w
     return np.array([not matching.isdisjoint(ids) for ids in sources], dtype=bool)
 
 
-def not_expired(backend: GraphBackend, scopes: Sequence[Scope], graph: Subgraph, now: datetime) -> Flags:
+def not_expired(backend: GraphBackend, scopes: Sequence[Scope], graph: Subgraph, now: datetime) -> Bools:
     """Return whether each fact has a source that hasn't expired, or none at all, shape (m,).
 
     All premises of an inferred fact must have one. Two round trips, and one for each level of premises.
@@ -210,7 +210,7 @@ def _selected(
     return set(backend.find_episode_ids(scopes, replace(query, ids=named))) if named else set()
 
 
-def with_only(graph: Subgraph, kept: Flags) -> Subgraph:
+def with_only(graph: Subgraph, kept: Bools) -> Subgraph:
     """Return a subgraph without the facts that aren't kept; its nodes stay."""
     chosen = np.flatnonzero(kept).tolist()
     return replace(

@@ -22,9 +22,9 @@ from graphmem.models import (
     TracedSeed,
     utc_now,
 )
+from graphmem.models.arrays import Float64s, Int64s
 from graphmem.protocols import GraphBackend, expired_entities
 from graphmem.recall.facts import to_facts
-from graphmem.recall.scoring import Floats, Positions
 from graphmem.recall.walks import Walk
 from graphmem.results import RecallResult, Trace, TraceEpisode, TraceFact, TraceSeed
 
@@ -38,7 +38,7 @@ class Observer:
     def __init__(self) -> None:
         self._facts: dict[str, TracedFact] = {}
 
-    def __call__(self, graph: Subgraph, walk: Walk, total: Floats) -> None:
+    def __call__(self, graph: Subgraph, walk: Walk, total: Float64s) -> None:
         """Collect the scored facts of a walk; of those that an earlier walk reached, that score stays.
 
         Parameters
@@ -51,9 +51,7 @@ class Observer:
             float array (m,): their scores.
         """
         found = np.flatnonzero(walk.near >= 0)
-        order: Positions = np.lexsort(
-            (np.array(graph.edge_ids)[found], -total[found])
-        )  # the last key is the primary one
+        order: Int64s = np.lexsort((np.array(graph.edge_ids)[found], -total[found]))  # the last key is the primary one
         far = np.where(walk.near == graph.source, graph.target, graph.source)
         facts = (
             TracedFact(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from graphmem.models import Subgraph
-from graphmem.recall.scoring import Floats, Positions
+from graphmem.models.arrays import Float64s, Int64s
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +22,8 @@ class Reached:
         int array (n,): position of the previous node on the path from that seed, -1 for seeds.
     """
 
-    seed: Positions
-    parent: Positions
+    seed: Int64s
+    parent: Int64s
 
     def path(self, node: int) -> list[int]:
         """Return the positions from the seed to a node, both included."""
@@ -50,17 +50,17 @@ class Walk:
     """
 
     reached: Reached
-    near: Positions
-    parts: dict[str, Floats]
+    near: Int64s
+    parts: dict[str, Float64s]
     timed_out: bool = False
 
 
-def proximity(hop: Positions) -> Floats:
+def proximity(hop: Int64s) -> Float64s:
     """Return ``1 / (1 + hop)``, shape (m,)."""
     return np.reciprocal(1.0 + hop.astype(np.float64))
 
 
-def walk_breadth_first(graph: Subgraph, seed_scores: Floats) -> Walk:
+def walk_breadth_first(graph: Subgraph, seed_scores: Float64s) -> Walk:
     """Score each fact by its nearest seed: ``seed score × 1 / (1 + hop)``.
 
     Parameters
@@ -76,7 +76,7 @@ def walk_breadth_first(graph: Subgraph, seed_scores: Floats) -> Walk:
     return Walk(reached, near, parts)
 
 
-def reach(graph: Subgraph, seed_scores: Floats) -> Reached:
+def reach(graph: Subgraph, seed_scores: Float64s) -> Reached:
     """Return the breadth-first paths from the seeds; ties between equally near seeds go to the best score.
 
     Parameters
@@ -106,7 +106,7 @@ def reach(graph: Subgraph, seed_scores: Floats) -> Reached:
     return Reached(seed, parent)
 
 
-def nearer_end(graph: Subgraph, reached: Reached, seed_scores: Floats) -> Positions:
+def nearer_end(graph: Subgraph, reached: Reached, seed_scores: Float64s) -> Int64s:
     """Return for each edge the end that is nearer to a seed, shape (m,); ties go to the end of the better seed.
 
     -1 for edges that no seed leads to, since the facts between were left out.

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from graphmem.models.arrays import Float64s
 from graphmem.search.corpus import Corpus
-from graphmem.search.pipeline import Floats, Ranking
+from graphmem.search.pipeline import Ranking
 from graphmem.search.question import ParsedQuestion
 
 FEATURES = ("bias", "lead", "rank", "match", "other speaker")
@@ -25,7 +26,7 @@ BEST = 10
 _TINY = 1e-6
 
 
-def features(ranking: Ranking, corpus: Corpus, asked: ParsedQuestion, order: Sequence[int]) -> Floats:
+def features(ranking: Ranking, corpus: Corpus, asked: ParsedQuestion, order: Sequence[int]) -> Float64s:
     """Return the features of the episodes in an order, best first, shape (m, 5).
 
     lead: score above the mean of all episodes, in standard deviations. rank: log of the position. match: late
@@ -42,17 +43,17 @@ def features(ranking: Ranking, corpus: Corpus, asked: ParsedQuestion, order: Seq
     return np.column_stack([np.ones(len(positions)), lead, np.log1p(np.arange(len(positions))), match, other])
 
 
-def confidences(ranking: Ranking, corpus: Corpus, asked: ParsedQuestion, order: Sequence[int]) -> Floats:
+def confidences(ranking: Ranking, corpus: Corpus, asked: ParsedQuestion, order: Sequence[int]) -> Float64s:
     """Return for each episode in an order, best first, the probability that it answers the question, shape (m,)."""
     weights = WORDS_ONLY if ranking.late is None else WITH_VECTORS
     return sigmoid(features(ranking, corpus, asked, order) @ weights)
 
 
-def overall(each: Floats) -> float:
+def overall(each: Float64s) -> float:
     """Return the probability that one of the best episodes answers, given that of each, as if they were independent."""
     return float(1 - np.prod(1 - each[:BEST]))
 
 
-def sigmoid(values: Floats) -> Floats:
+def sigmoid(values: Float64s) -> Float64s:
     """Return the logistic function."""
     return 1 / (1 + np.exp(-values))

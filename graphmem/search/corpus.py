@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from graphmem.index.copies import GrowingArray
 from graphmem.models import Episode
+from graphmem.models.arrays import Float32s
 from graphmem.search.episode_text import adds_words, is_instruction, spoken, tells
 from graphmem.search.late_interaction import STATED, TokenIndex
 from graphmem.search.lexical import Lexicon, Sessions
@@ -49,7 +50,7 @@ class Unit:
     pieces: frozenset[str]
 
 
-UnitVectors = tuple[NDArray[np.float32], NDArray[np.int8]]
+UnitVectors = tuple[Float32s, NDArray[np.int8]]
 """Unit vectors of the episode, then of its sentences, (1 + s, dimension), empty if the model failed; and the stored
 vectors of the content pieces, (p, `piece_width`)."""
 
@@ -71,7 +72,7 @@ class FactUnit:
     id: str
     text: str
     episode_ids: tuple[str, ...]
-    vectors: NDArray[np.float32]
+    vectors: Float32s
     compact: NDArray[np.int8]
 
 
@@ -259,7 +260,7 @@ class Corpus:
             if title in self._titles.find(self._texts[position]):
                 self.names.attach(position, title)
 
-    def best_sentence(self, question: NDArray[np.float32]) -> NDArray[np.float32]:
+    def best_sentence(self, question: Float32s) -> Float32s:
         """Return for each episode the cosine of its best sentence with a question, shape (n,).
 
         If sentences are not kept, return the cosine of the whole episode.
@@ -268,7 +269,7 @@ class Corpus:
             return self.episode_vectors.rows @ question
         return np.maximum.reduceat(self.sentences.rows @ question, self._sentence_begin.rows)
 
-    def best_fact(self, question: NDArray[np.float32]) -> tuple[NDArray[np.float32], dict[int, str]]:
+    def best_fact(self, question: Float32s) -> tuple[Float32s, dict[int, str]]:
         """Return the score of each episode's best fact for a question, shape (n,), -1 for none; and the fact ids."""
         scores = np.full(len(self), -1, np.float32)
         best: dict[int, str] = {}

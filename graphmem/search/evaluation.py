@@ -7,18 +7,16 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from graphmem.errors import InvalidInput
 from graphmem.inputs import to_limit
 from graphmem.models import EpisodeQuery, Model, Scope, Text
+from graphmem.models.arrays import Float64s
 from graphmem.protocols import GraphBackend
 from graphmem.search.rerank import BASELINES, Baseline
 from graphmem.search.results import ExpansionConfig, SearchOptions
 from graphmem.search.service import GraphRAGService
-
-Floats = NDArray[np.float64]
 
 _ROUNDS = 2000
 _BLOCK = 1_000_000  # values per block of resamples
@@ -37,7 +35,7 @@ def reciprocal_rank(ranking: Sequence[str], answers: Collection[str]) -> float:
     return 1 / next(ranks, float("inf"))
 
 
-def interval(values: Floats, rounds: int = _ROUNDS) -> tuple[Floats, Floats]:
+def interval(values: Float64s, rounds: int = _ROUNDS) -> tuple[Float64s, Float64s]:
     """Return the 95 % confidence interval of column means, by the percentile bootstrap over rows (Efron 1979).
 
     The resamples depend only on the number of rows, so the result is reproducible.
@@ -58,7 +56,7 @@ def interval(values: Floats, rounds: int = _ROUNDS) -> tuple[Floats, Floats]:
     n = len(values)
     random = np.random.default_rng(_SEED)
     block = max(1, _BLOCK // n)
-    means: list[Floats] = []
+    means: list[Float64s] = []
     for start in range(0, rounds, block):
         size = min(block, rounds - start)
         means.append(random.multinomial(n, np.full(n, 1 / n), size) @ values / n)
@@ -300,7 +298,7 @@ class _Run:
         self._rows.setdefault(method, []).append(row)
 
     def evaluation(self, unknown: Sequence[str], asked: int) -> Evaluation:
-        figures: dict[Method, Floats] = {method: np.array(rows) for method, rows in self._rows.items()}
+        figures: dict[Method, Float64s] = {method: np.array(rows) for method, rows in self._rows.items()}
         methods: dict[Method, Scored] = {}
         gains: dict[Method, Scored] = {}
         for method, values in figures.items():
@@ -317,13 +315,13 @@ class _Run:
             degraded=tuple(self._degraded),
         )
 
-    def _scored(self, values: Floats) -> Scored:
+    def _scored(self, values: Float64s) -> Scored:
         named = sorted({category for category in self._categories if category is not None})
         of = np.array(self._categories, dtype=object)
         by_category = {category: Scores(**self._scores(values[of == category])) for category in named}
         return Scored(**self._scores(values), by_category=by_category)
 
-    def _scores(self, values: Floats) -> dict[str, Any]:
+    def _scores(self, values: Float64s) -> dict[str, Any]:
         low, high = interval(values)
         *recall, mrr = (
             Estimate(mean=mean, low=below, high=above)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from graphmem.embed import TokenVectors
 from graphmem.index.copies import unit
 from graphmem.models import EdgeType, Subgraph
+from graphmem.models.arrays import Float32s, Float64s, Int64s
 from graphmem.recall import strategies
 from graphmem.recall.options import SpreadingOptions
 from graphmem.recall.pagerank import iterate
@@ -24,10 +25,6 @@ from graphmem.recall.walks import walk_breadth_first
 from graphmem.search.names import Names
 from graphmem.search.results import ExpansionConfig
 from graphmem.text.normalize import WORD, terms
-
-Floats = NDArray[np.float64]
-Vectors = NDArray[np.float32]
-Ints = NDArray[np.int64]
 
 ROUNDS = 4
 SHARPNESS = 8
@@ -43,14 +40,14 @@ NAME_PULL = 0.5
 """Weight of a name's vector relative to that of the uncovered part of the question."""
 
 
-def normalized(values: NDArray[np.floating]) -> Floats:
+def normalized(values: NDArray[np.floating]) -> Float64s:
     """Return values scaled to [0, 1]; a constant array becomes 0, so an uninformative channel has no effect."""
     values = np.asarray(values, dtype=np.float64)
     low, high = (values.min(), values.max()) if len(values) else (0.0, 0.0)
     return (values - low) / (high - low) if high > low else np.zeros(len(values))
 
 
-def best_first(scores: NDArray[np.floating], limit: int) -> Ints:
+def best_first(scores: NDArray[np.floating], limit: int) -> Int64s:
     """Return the positions of the `limit` best scores, best first and in order of position on ties."""
     some = np.arange(len(scores))
     if limit < len(scores):
@@ -58,7 +55,7 @@ def best_first(scores: NDArray[np.floating], limit: int) -> Ints:
     return some[np.argsort(-scores[some], kind="stable")][:limit]
 
 
-def walk(text: Floats, seeds: Sequence[int], names: Names, candidates: Ints) -> Floats:
+def walk(text: Float64s, seeds: Sequence[int], names: Names, candidates: Int64s) -> Float64s:
     """Return a personalized PageRank over the candidates and their names, normalized; shape (c,).
 
     Edges connect names with their episodes and with synonyms. The walk restarts at the seeds, each weighted by
@@ -73,7 +70,7 @@ def walk(text: Floats, seeds: Sequence[int], names: Names, candidates: Ints) -> 
     names
         The name graph.
     candidates
-        Positions of the episodes, shape (c,).
+        Int64s of the episodes, shape (c,).
     """
     of_each = [names.of_episode(position) for position in candidates.tolist()]
     counts = [len(found) for found in of_each]
@@ -91,7 +88,7 @@ def walk(text: Floats, seeds: Sequence[int], names: Names, candidates: Ints) -> 
     return normalized(iterate(source, target, flow, restart, ROUNDS)[m:])
 
 
-def _pairs(nodes: Ints, names: Names) -> tuple[Ints, Ints, Floats]:
+def _pairs(nodes: Int64s, names: Names) -> tuple[Int64s, Int64s, Float64s]:
     """Return the pairs of synonyms among the nodes (ascending name numbers) in both directions, with their cosines."""
     a, wanted, cosines = names.synonyms.among(nodes)
     b = np.minimum(np.searchsorted(nodes, wanted), len(nodes) - 1)
@@ -99,7 +96,7 @@ def _pairs(nodes: Ints, names: Names) -> tuple[Ints, Ints, Floats]:
     return a[inside], b[inside], cosines[inside].astype(np.float64)
 
 
-def _restart(text: Floats, seeds: Sequence[int], names: Names, nodes: Ints) -> Floats:
+def _restart(text: Float64s, seeds: Sequence[int], names: Names, nodes: Int64s) -> Float64s:
     restart = np.zeros(len(nodes) + len(text))
     sharp = normalized(text) ** SHARPNESS
     restart[len(nodes) :] = (1 - SEED_SHARE) * sharp / max(sharp.sum(), 1e-12)
@@ -119,12 +116,12 @@ class Crossing:
 def bridge(
     question: str,
     tokens: TokenVectors,
-    ranked: Floats,
+    ranked: Float64s,
     named: frozenset[str],
     names: Names,
-    episode_vectors: Vectors,
+    episode_vectors: Float32s,
     has_term: Callable[[int, str], bool],
-) -> tuple[Floats, dict[int, Crossing]]:
+) -> tuple[Float64s, dict[int, Crossing]]:
     """Score the episodes that share a name with the best episodes against the uncovered part of the question.
 
     Parameters
@@ -169,7 +166,7 @@ def bridge(
     return best, crossings
 
 
-def _episodes_of(number: int, names: Names) -> tuple[Ints, Floats]:
+def _episodes_of(number: int, names: Names) -> tuple[Int64s, Float64s]:
     """Return the episodes that have a name or a synonym, and those titled by it, with their weights."""
     reach = names.reach(number)
     titled = names.titled.get(names.texts[number], [])
@@ -178,7 +175,7 @@ def _episodes_of(number: int, names: Names) -> tuple[Ints, Floats]:
     return positions, np.concatenate([weights, np.full(len(titled), max(1, len(titled)) ** -0.5)])
 
 
-def _direction(tokens: TokenVectors, words: Sequence[tuple[int, int]]) -> Vectors:
+def _direction(tokens: TokenVectors, words: Sequence[tuple[int, int]]) -> Float32s:
     """Return the unit vector of the tokens within words, given as character ranges; the pooled vector if none is."""
     left = [
         i for i, (begin, end) in enumerate(tokens.offsets.tolist()) if any(b <= begin and end <= e for b, e in words)
@@ -194,10 +191,10 @@ def stepwise(
     expansion: ExpansionConfig,
     seeds: Sequence[int],
     names: Names,
-    candidates: Ints,
-    question: NDArray[np.float32] | None,
+    candidates: Int64s,
+    question: Float32s | None,
     limits: SpreadingOptions,
-) -> Floats:
+) -> Float64s:
     """Return the score of each of c candidates by bfs, spreading or astar, normalized; shape (c,).
 
     The score of an episode is that of its best edge; the score of a seed is inverse to its number of episodes.
@@ -211,7 +208,7 @@ def stepwise(
     names
         The name graph.
     candidates
-        Positions of the episodes, ascending, shape (c,).
+        Int64s of the episodes, ascending, shape (c,).
     question
         Vector of the question, used by astar; None without a model.
     limits
@@ -301,7 +298,7 @@ def _neighbors(node: Node, names: Names, candidates: frozenset[int]) -> list[tup
     return episodes + [((False, other), min(1.0, cosine)) for other, cosine in names.synonyms.of(number).items()]
 
 
-def _cosines(nodes: Sequence[Node], names: Names, question: NDArray[np.float32] | None) -> Floats | None:
+def _cosines(nodes: Sequence[Node], names: Names, question: Float32s | None) -> Float64s | None:
     if question is None:
         return None
     found = np.full(len(nodes), np.nan)

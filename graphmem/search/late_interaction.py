@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphmem.index.copies import GrowingArray, piece_width, projected
+from graphmem.models.arrays import Float32s, Int64s
 from graphmem.search.lexical import Sessions
-
-Floats = NDArray[np.float32]
 
 DISCOUNT = {-2: 0.7, -1: 0.85, 1: 0.75, 2: 0.6}
 """Factor of the best match in a neighbor at this distance."""
@@ -67,7 +66,7 @@ class TokenIndex:
         self._stated.extend(vectors)
         self._stated_by.extend(np.full(len(vectors), position))
 
-    def scores(self, pieces: Sequence[str], vectors: Floats, candidates: NDArray[np.int64]) -> Floats:
+    def scores(self, pieces: Sequence[str], vectors: Float32s, candidates: Int64s) -> Float32s:
         """Return the score of each candidate.
 
         Parameters
@@ -75,7 +74,7 @@ class TokenIndex:
         pieces, vectors
             TokenIndex of the question: p strings, and their vectors (p, dimension).
         candidates
-            Positions (c,), ascending.
+            Int64s (c,), ascending.
         """
         matches, place = self._best_matches(projected(vectors), candidates)
         reached = matches[:, place[candidates]]
@@ -87,7 +86,7 @@ class TokenIndex:
         weights = np.array([self._rarity(piece) for piece in pieces], dtype=np.float32)
         return weights @ reached / weights.sum()
 
-    def _best_matches(self, question: Floats, candidates: NDArray[np.int64]) -> tuple[Floats, NDArray[np.int64]]:
+    def _best_matches(self, question: Float32s, candidates: Int64s) -> tuple[Float32s, Int64s]:
         """Find the best cosine of each piece of the question in the candidates and their neighbors.
 
         Returns
@@ -119,7 +118,7 @@ class TokenIndex:
         return math.log(1 + (n - having + 0.5) / (having + 0.5))
 
 
-def _cosines(stored: NDArray[np.int8], rows: NDArray[np.integer], question: Floats) -> Floats:
+def _cosines(stored: NDArray[np.int8], rows: NDArray[np.integer], question: Float32s) -> Float32s:
     """Return the cosines of stored vectors with those of a question, shape (rows, p), computed in blocks."""
     factors = np.ascontiguousarray(question.T) / 127
     found = np.empty((len(rows), len(question)), dtype=np.float32)

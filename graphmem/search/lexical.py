@@ -14,9 +14,9 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from graphmem.index.copies import GrowingArray
+from graphmem.models.arrays import Float32s, Int64s
 
 REACH = (-2, -1, 1, 2)
 """Distances of the neighbors in the window."""
@@ -59,12 +59,10 @@ class Sessions:
             self._at[distance].rows[run[:-distance]] = run[distance:]
             self._at[-distance].rows[run[distance:]] = run[:-distance]
 
-    def at(self, distance: int) -> NDArray[np.int64]:
+    def at(self, distance: int) -> Int64s:
         """Return for each episode the position of its neighbor at a distance (negative: before it); -1 for none."""
         return self._at[distance].rows
 
-
-Floats = NDArray[np.float32]
 
 WINDOW = {-2: 0.4, -1: 0.7, 1: 0.5, 2: 0.3}
 """Weight of the terms of a neighbor at this distance in the same session; an episode's own terms have weight 1."""
@@ -92,11 +90,11 @@ class _Postings:
         self.positions = array("q")
         self.counts = array("f")
 
-    def where(self) -> NDArray[np.int64]:
+    def where(self) -> Int64s:
         """Return a view of the positions; it must be released before the next posting is added."""
         return np.frombuffer(self.positions, dtype=np.int64)
 
-    def often(self) -> Floats:
+    def often(self) -> Float32s:
         """Return a view of the counts; it must be released before the next posting is added."""
         return np.frombuffer(self.counts, dtype=np.float32)
 
@@ -119,7 +117,7 @@ class Lexicon:
         self._stated_lengths: GrowingArray[np.float32] = GrowingArray(np.float32)
         self._date_lengths: GrowingArray[np.float32] = GrowingArray(np.float32)
         self._asks: GrowingArray[np.bool_] = GrowingArray(np.bool_)
-        self._saturation: Floats | None = None
+        self._saturation: Float32s | None = None
         self._postings = 0
 
     @property
@@ -154,7 +152,7 @@ class Lexicon:
 
     def with_all(self, terms: Iterable[str], until: int) -> list[int]:
         """Return the episodes before position `until` whose own text has all of the terms."""
-        found: NDArray[np.int64] | None = None
+        found: Int64s | None = None
         for term in terms:
             postings = self._spoken.get(term)
             if postings is None:
@@ -163,16 +161,16 @@ class Lexicon:
             found = positions if found is None else np.intersect1d(found, positions, assume_unique=True)
         return [] if found is None else found[found < until].tolist()
 
-    def scores(self, terms: Iterable[str]) -> Floats:
+    def scores(self, terms: Iterable[str]) -> Float32s:
         """Return the BM25 score of each episode for the distinct terms of a question, shape (n,)."""
         return _bm25((self._windowed(term, len(self._lengths)) for term in dict.fromkeys(terms)), self._length_term())
 
-    def plain_scores(self, terms: Iterable[str]) -> Floats:
+    def plain_scores(self, terms: Iterable[str]) -> Float32s:
         """Return the BM25 scores of the texts alone, without windows, facts and dates, shape (n,), as a baseline."""
         counts = (self._own(term, len(self._lengths)) for term in dict.fromkeys(terms))
         return _bm25(counts, _length_term(self._lengths.rows))
 
-    def _own(self, term: str, n: int) -> Floats | None:
+    def _own(self, term: str, n: int) -> Float32s | None:
         spoken = self._spoken.get(term)
         if spoken is None:
             return None
@@ -180,7 +178,7 @@ class Lexicon:
         counts[spoken.where()] = spoken.often()
         return counts
 
-    def _windowed(self, term: str, n: int) -> Floats | None:
+    def _windowed(self, term: str, n: int) -> Float32s | None:
         spoken, stated, dated = (table.get(term) for table in (self._spoken, self._stated, self._dated))
         if spoken is None and stated is None and dated is None:
             return None
@@ -192,7 +190,7 @@ class Lexicon:
             np.add.at(counts, dated.where(), dated.often())
         return counts
 
-    def _add_windowed(self, counts: Floats, postings: _Postings) -> None:
+    def _add_windowed(self, counts: Float32s, postings: _Postings) -> None:
         positions, own = postings.where(), postings.often()
         np.add.at(counts, positions, own)
         for distance in WINDOW:
@@ -201,18 +199,18 @@ class Lexicon:
             np.add.at(counts, gains[inside], self._weights(distance, positions[inside]) * own[inside])
 
     @property
-    def lengths(self) -> Floats:
+    def lengths(self) -> Float32s:
         """The number of terms in the text of each episode, shape (n,)."""
         return self._lengths.rows
 
-    def _weights(self, distance: int, neighbors: NDArray[np.int64]) -> Floats:
+    def _weights(self, distance: int, neighbors: Int64s) -> Float32s:
         """Return the weights of the terms of neighbors at a distance."""
         weight = WINDOW[distance]
         answered = ANSWERED if distance == -1 else weight
         lent = np.minimum(1, LENT / np.maximum(self._lengths.rows[neighbors], 1))
         return (np.where(self._asks.rows[neighbors], answered, weight) * lent).astype(np.float32)
 
-    def _length_term(self) -> Floats:
+    def _length_term(self) -> Float32s:
         """Return ``k1 × (1 − b + b × length / mean length)`` of each episode, with lengths windowed like the counts."""
         if self._saturation is None:
             own = self._lengths.rows + self._stated_lengths.rows
@@ -224,7 +222,7 @@ class Lexicon:
         return self._saturation
 
 
-def _bm25(counts_of_terms: Iterable[Floats | None], length_term: Floats) -> Floats:
+def _bm25(counts_of_terms: Iterable[Float32s | None], length_term: Float32s) -> Float32s:
     """Return the sum of BM25 over terms, given the counts of each, shape (n,), or None for a term without postings."""
     n = len(length_term)
     total = np.zeros(n, dtype=np.float32)
@@ -238,7 +236,7 @@ def _bm25(counts_of_terms: Iterable[Floats | None], length_term: Floats) -> Floa
     return total
 
 
-def _length_term(lengths: Floats) -> Floats:
+def _length_term(lengths: Float32s) -> Float32s:
     mean = float(lengths.mean()) if len(lengths) else 1.0
     return (K1 * (1 - B + B * lengths / max(mean, 1e-9))).astype(np.float32)
 

@@ -16,11 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphmem.index.copies import GrowingArray, entries
+from graphmem.models.arrays import Float32s, Float64s, Int64s
 from graphmem.text.names import plain
 from graphmem.text.normalize import STOP_WORDS
-
-Floats = NDArray[np.float32]
-Ints = NDArray[np.int64]
 
 _RECENT = 1000  # pairs buffered in dicts, or a quarter of all if more, before the arrays are rebuilt
 
@@ -29,14 +27,14 @@ class SynonymGraph:
     """Append-only graph of synonyms: pairs of name numbers with their cosine."""
 
     def __init__(self) -> None:
-        self._begin: Ints = np.zeros(1, np.int64)
+        self._begin: Int64s = np.zeros(1, np.int64)
         """Row offsets by number, and the end of the last row; higher numbers have no row."""
         self._other: NDArray[np.int32] = np.zeros(0, np.int32)
-        self._cosine: Floats = np.zeros(0, np.float32)
+        self._cosine: Float32s = np.zeros(0, np.float32)
         self._recent: defaultdict[int, dict[int, float]] = defaultdict(dict)
         self._waiting = 0
 
-    def join(self, low: Ints, high: Ints, cosine: Floats) -> None:
+    def join(self, low: Int64s, high: Int64s, cosine: Float32s) -> None:
         """Add new, distinct pairs, given as arrays of shape (p,)."""
         self._waiting += len(low)
         if self._waiting > max(_RECENT, len(self._other) // 8):  # each pair is stored in two rows
@@ -53,7 +51,7 @@ class SynonymGraph:
             found = dict(zip(self._other[row].tolist(), self._cosine[row].tolist(), strict=True))
         return {**found, **self._recent[number]} if number in self._recent else found
 
-    def among(self, numbers: Ints) -> tuple[Ints, Ints, Floats]:
+    def among(self, numbers: Int64s) -> tuple[Int64s, Int64s, Float32s]:
         """Return the pairs of the names in `numbers`: index into `numbers`, number of the synonym, and cosine."""
         rows = np.flatnonzero(numbers < len(self._begin) - 1)
         there = numbers[rows]
@@ -68,7 +66,7 @@ class SynonymGraph:
         place, other, cosine = (np.concatenate(column) for column in zip(*parts, strict=True))
         return place, other, cosine
 
-    def _rebuild(self, low: Ints, high: Ints, cosine: Floats) -> None:
+    def _rebuild(self, low: Int64s, high: Int64s, cosine: Float32s) -> None:
         numbers = np.arange(max(len(self._begin) - 1, 1 + max(self._recent, default=-1)))
         known, other, weight = self.among(numbers)
         source = np.concatenate([known, low, high])
@@ -210,8 +208,8 @@ class Names:
             for word in words - STOP_WORDS or words:
                 fresh[word].append(number)
         rows = self._vectors.rows
-        pairs: list[Ints] = []
-        weights: list[Floats] = []
+        pairs: list[Int64s] = []
+        weights: list[Float32s] = []
         for word, new in fresh.items():
             known = self._by_word[word]
             begin = len(known)
@@ -229,7 +227,7 @@ class Names:
             ones, others = np.concatenate(pairs, axis=1)
             self._join(ones, others, np.concatenate(weights))
 
-    def _join(self, ones: Ints, others: Ints, cosines: Floats) -> None:
+    def _join(self, ones: Int64s, others: Int64s, cosines: Float32s) -> None:
         """Add pairs of synonyms with at least one new name; duplicates and pairs of a name with itself are dropped."""
         low, high = np.minimum(ones, others), np.maximum(ones, others)
         _, first = np.unique(low * len(self.texts) + high, return_index=True)
@@ -272,11 +270,11 @@ class Names:
         """Return the episodes that have a name."""
         return self._episodes[number]
 
-    def vector(self, number: int) -> Floats | None:
+    def vector(self, number: int) -> Float32s | None:
         """Return the vector of a name, or None without a model."""
         return None if self._vectors is None else self._vectors.rows[number].astype(np.float32)
 
-    def degrees(self, numbers: Ints) -> NDArray[np.float64]:
+    def degrees(self, numbers: Int64s) -> Float64s:
         """Return the weighted degrees of names: the sums of their edges to episodes and synonyms."""
         return self._degree.rows[numbers]
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphmem.embed import TokenVectors
+from graphmem.models.arrays import Float32s, Float64s, Int64s
 from graphmem.recall.options import SpreadingOptions
 from graphmem.search.corpus import Corpus
 from graphmem.search.graph_channel import Crossing, bridge, normalized, stepwise, walk
@@ -19,10 +20,6 @@ from graphmem.search.speakers import ASSISTANT, USER
 from graphmem.search.time_range import TimeRange
 from graphmem.telemetry import in_span
 from graphmem.text.normalize import terms
-
-Floats = NDArray[np.float64]
-Vectors = NDArray[np.float32]
-Ints = NDArray[np.int64]
 
 WEIGHTS = {
     "late": 0.4,
@@ -74,12 +71,12 @@ class Ranking:
         Cosine of the question and the sentence or fact nearest to it; 0 without vectors.
     """
 
-    total: Floats
-    channels: dict[str, Floats] = field(default_factory=dict[str, Floats])
+    total: Float64s
+    channels: dict[str, Float64s] = field(default_factory=dict[str, Float64s])
     bridge_hops: dict[int, Crossing] = field(default_factory=dict[int, Crossing])
     seeds: tuple[int, ...] = ()
     facts: dict[int, str] = field(default_factory=dict[int, str])
-    late: Floats | None = None
+    late: Float64s | None = None
     similarity: float = 0.0
 
 
@@ -91,8 +88,8 @@ def rank(
     options: SearchOptions,
     limits: SpreadingOptions,
     *,
-    sentence: Vectors | None = None,
-    among: Ints | None = None,
+    sentence: Float32s | None = None,
+    among: Int64s | None = None,
 ) -> Ranking:
     """Score all episodes of a corpus for a question.
 
@@ -112,7 +109,7 @@ def rank(
     sentence
         Cosine of each episode's best sentence with the question, shape (n,), from an external index; None computes it.
     among
-        Positions of the episodes to rank, ascending; None ranks all. The scores of others have no meaning.
+        Int64s of the episodes to rank, ascending; None ranks all. The scores of others have no meaning.
     """
     among = np.arange(len(corpus)) if among is None else among
     text = _text_scores(corpus, asked, tokens, sentence, among)
@@ -133,14 +130,14 @@ def rank(
     return ranking
 
 
-def _of_highest(values: NDArray[np.floating]) -> Floats:
+def _of_highest(values: NDArray[np.floating]) -> Float64s:
     """Return values of at least 0 as shares of the highest. Unlike in `normalized`, the lowest doesn't become 0."""
     values = np.asarray(values, dtype=np.float64)
     highest = values.max(initial=0.0)
     return values / highest if highest > 0 else np.zeros(len(values))
 
 
-def _placed(values: NDArray[np.floating], among: Ints, n: int) -> Floats:
+def _placed(values: NDArray[np.floating], among: Int64s, n: int) -> Float64s:
     """Return the values of some episodes as an array of all, 0 elsewhere."""
     if len(among) == n:
         return np.asarray(values, dtype=np.float64)
@@ -153,19 +150,19 @@ def _placed(values: NDArray[np.floating], among: Ints, n: int) -> Floats:
 class _TextScores:
     """The text scores of n episodes: weighted channels, positions scored in all, and the last three of a `Ranking`."""
 
-    parts: dict[str, Floats]
-    candidates: Ints
+    parts: dict[str, Float64s]
+    candidates: Int64s
     facts: dict[int, str]
-    late: Floats | None
+    late: Float64s | None
     similarity: float
 
 
 def _text_scores(
-    corpus: Corpus, asked: ParsedQuestion, tokens: TokenVectors | None, sentence: Vectors | None, among: Ints
+    corpus: Corpus, asked: ParsedQuestion, tokens: TokenVectors | None, sentence: Float32s | None, among: Int64s
 ) -> _TextScores:
     n = len(corpus)
     facts: dict[int, str] = {}
-    matched: Floats | None = None
+    matched: Float64s | None = None
     own = best = np.empty(0, np.float32)
     raw: dict[str, NDArray[np.floating]] = {
         "lexical": corpus.lexicon.scores(terms(asked.text)),
@@ -208,7 +205,7 @@ def _text_scores(
     return _TextScores(parts, candidates, facts, matched, similarity)
 
 
-def _join_replies(ranking: Ranking, corpus: Corpus, among: Ints) -> None:
+def _join_replies(ranking: Ranking, corpus: Corpus, among: Int64s) -> None:
     """Give a request and the assistant's reply to it, if both are ranked, the mean of their scores.
 
     A summary needs both.
@@ -224,7 +221,7 @@ def _join_replies(ranking: Ranking, corpus: Corpus, among: Ints) -> None:
     ranking.total = np.sum(list(ranking.channels.values()), axis=0)
 
 
-def _nearness(times: Floats, period: TimeRange) -> NDArray[np.float32]:
+def _nearness(times: Float64s, period: TimeRange) -> Float32s:
     """Return 1 for the times in a period, and a half for those after it, as long again but at most `TOLD_WITHIN`."""
     begin = -np.inf if period.begin is None else period.begin.timestamp()
     until = np.inf if period.until is None else period.until.timestamp()
@@ -233,13 +230,13 @@ def _nearness(times: Floats, period: TimeRange) -> NDArray[np.float32]:
     return (inside + after / 2).astype(np.float32)
 
 
-def _questions(corpus: Corpus) -> NDArray[np.float32]:
+def _questions(corpus: Corpus) -> Float32s:
     """Return 1 for each turn that is a question, but not for requests to an assistant: users state facts in them."""
     asks = corpus.asks.rows
     return np.where(corpus.side_of.rows == USER, 0, asks).astype(np.float32) if corpus.has_assistant else asks
 
 
-def _length_trend(scores: NDArray[np.floating], corpus: Corpus, positions: Ints) -> Floats:
+def _length_trend(scores: NDArray[np.floating], corpus: Corpus, positions: Int64s) -> Float64s:
     """Return the part of the scores that length explains: their linear trend over its logarithm, if it rises.
 
     It applies to turns of more than `LONG_TURN` terms, since some part of a long text is similar to any question.
@@ -253,7 +250,7 @@ def _length_trend(scores: NDArray[np.floating], corpus: Corpus, positions: Ints)
     return max(slope, 0.0) * excess
 
 
-def _shared(part: Floats, scores: NDArray[np.floating], gained: NDArray[np.floating]) -> tuple[Floats, Floats]:
+def _shared(part: Float64s, scores: NDArray[np.floating], gained: NDArray[np.floating]) -> tuple[Float64s, Float64s]:
     """Split a normalized channel into the parts of an episode's own sentences and of its facts.
 
     `scores` are those that the channel was normalized over.
@@ -269,7 +266,7 @@ def _weights(tokens: TokenVectors | None) -> dict[str, float]:
     return {**WEIGHTS, "lexical": WEIGHTS["lexical"] + sum(WEIGHTS[channel] for channel in missing)}
 
 
-def _best(scores: Floats, limit: int) -> Ints:
+def _best(scores: Float64s, limit: int) -> Int64s:
     """Return the positions of the best scores, ascending."""
     if len(scores) <= limit:
         return np.arange(len(scores))
@@ -293,14 +290,14 @@ def _graph_share(corpus: Corpus, asked: ParsedQuestion, seeds: Sequence[int]) ->
 
 
 def _walked(
-    text: Floats,
+    text: Float64s,
     corpus: Corpus,
     tokens: TokenVectors | None,
     seeds: tuple[int, ...],
-    candidates: Ints,
+    candidates: Int64s,
     expansion: ExpansionConfig,
     limits: SpreadingOptions,
-) -> Floats:
+) -> Float64s:
     """Return the graph score of each episode by the chosen strategy, in [0, 1], shape (n,)."""
     found = np.zeros(len(corpus))
     if expansion.strategy == "ppr":
@@ -317,10 +314,10 @@ def _blend(
     asked: ParsedQuestion,
     tokens: TokenVectors | None,
     seeds: tuple[int, ...],
-    walked: Floats,
+    walked: Float64s,
     graph_share: float,
     weight: float,
-    among: Ints,
+    among: Int64s,
 ) -> None:
     """Blend the graph score into the ranking: ``(1 − .9 γ) × text + γ × weight × (walk + bridge)``."""
     text = ranking.total

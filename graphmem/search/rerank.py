@@ -11,17 +11,14 @@ from collections.abc import Sequence
 from typing import Literal, Protocol, get_args, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from graphmem.errors import EmbeddingFailed
 from graphmem.llm.chat import TimedCalls
 from graphmem.llm.providers import reason_for, secrets_of
+from graphmem.models.arrays import Float32s, Float64s, Int64s
 from graphmem.search.corpus import Corpus
 from graphmem.search.graph_channel import normalized
 from graphmem.text.normalize import terms
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 RRF_K = 60
 """Constant of reciprocal rank fusion (Cormack, Clarke and Büttcher 2009)."""
@@ -73,7 +70,7 @@ class Reranker:
         self._model = model
         self._calls = TimedCalls[Sequence[float]](_CALLS_AT_ONCE, timeout)
 
-    def scores(self, question: str, texts: Sequence[str]) -> Floats:
+    def scores(self, question: str, texts: Sequence[str]) -> Float64s:
         """Return a score in [0, 1] for each text, relative to the others.
 
         Raises
@@ -91,7 +88,7 @@ class Reranker:
         return normalized(found)
 
 
-def reciprocal_ranks(channels: dict[str, Floats]) -> dict[str, Floats]:
+def reciprocal_ranks(channels: dict[str, Float64s]) -> dict[str, Float64s]:
     """Return ``1 / (60 + rank)`` of each episode in each channel, shape (n,); 0 for episodes without evidence.
 
     Episodes with equal scores share their best rank; the lowest score of a channel counts as no evidence.
@@ -99,20 +96,20 @@ def reciprocal_ranks(channels: dict[str, Floats]) -> dict[str, Floats]:
     return {name: _reciprocal_rank(scores) for name, scores in channels.items()}
 
 
-def _reciprocal_rank(scores: Floats) -> Floats:
+def _reciprocal_rank(scores: Float64s) -> Float64s:
     values, place = np.unique(-scores, return_inverse=True)
     before = np.concatenate(([0], np.cumsum(np.bincount(place, minlength=len(values)))))[:-1]
     ranked = 1.0 / (RRF_K + 1 + before[place])
     return np.where(scores > scores.min(initial=np.inf), ranked, 0.0)
 
 
-def varied(order: Sequence[int], scores: Floats, vectors: NDArray[np.float32], diversity: float, k: int) -> list[int]:
+def varied(order: Sequence[int], scores: Float64s, vectors: Float32s, diversity: float, k: int) -> list[int]:
     """Return the best k by maximal marginal relevance (Carbonell and Goldstein 1998).
 
     Parameters
     ----------
     order
-        Positions, best first.
+        Int64s, best first.
     scores
         Shape (n,).
     vectors
@@ -139,13 +136,13 @@ def varied(order: Sequence[int], scores: Floats, vectors: NDArray[np.float32], d
     return chosen
 
 
-def spread(order: Sequence[int], scores: Floats, sessions: NDArray[np.int64], weight: float) -> list[int]:
+def spread(order: Sequence[int], scores: Float64s, sessions: Int64s, weight: float) -> list[int]:
     """Return the order with the best episodes spread over their sessions; documents keep their places.
 
     Parameters
     ----------
     order
-        Positions, best first.
+        Int64s, best first.
     scores, sessions
         Score and session of each episode, -1 for none; shape (n,).
     weight
@@ -163,7 +160,7 @@ def spread(order: Sequence[int], scores: Floats, sessions: NDArray[np.int64], we
     return [*chosen, *rest]
 
 
-def baseline(corpus: Corpus, by: Baseline, question: str, vector: NDArray[np.float32] | None, limit: int) -> list[int]:
+def baseline(corpus: Corpus, by: Baseline, question: str, vector: Float32s | None, limit: int) -> list[int]:
     """Return positions of episodes, best first; episodes without a match are left out.
 
     Parameters
@@ -196,15 +193,15 @@ def fused(rankings: Sequence[Sequence[int]]) -> list[int]:
     return sorted(sums, key=lambda position: (-sums[position], position))
 
 
-def _by_words(corpus: Corpus, question: str, limit: int) -> Ints:
+def _by_words(corpus: Corpus, question: str, limit: int) -> Int64s:
     scores = corpus.lexicon.plain_scores(terms(question))
     return _best(scores, limit, above=0.0)
 
 
-def _by_vector(corpus: Corpus, vector: NDArray[np.float32], limit: int) -> Ints:
+def _by_vector(corpus: Corpus, vector: Float32s, limit: int) -> Int64s:
     return _best(corpus.episode_vectors.rows @ vector, limit, above=-np.inf)
 
 
-def _best(scores: NDArray[np.float32], limit: int, *, above: float) -> Ints:
+def _best(scores: Float32s, limit: int, *, above: float) -> Int64s:
     order = np.argsort(-scores, kind="stable")[:limit]
     return order[scores[order] > above]

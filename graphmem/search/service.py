@@ -10,13 +10,13 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from graphmem.embed import TokenVectors
 from graphmem.errors import EmbeddingFailed, IndexMismatch, IndexUnavailable, StoreFull, StoreReadOnly
 from graphmem.index.copies import MEMORY
 from graphmem.index.encoder import EpisodeEncoder
 from graphmem.models import AsOf, EpisodeQuery, RecallTrace, Scope, TracedEpisode, TracedSeed, is_live, utc_now
+from graphmem.models.arrays import Float32s, Float64s, Int64s
 from graphmem.process import one_blas_thread
 from graphmem.protocols import GraphBackend, VectorHit, VectorIndex
 from graphmem.recall.evidence import Evidence
@@ -71,9 +71,6 @@ def search_trace(
         ),
     )
 
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 _CHANNELS: dict[str, tuple[Channel, str]] = {
     "lexical": ("lexical", "words"),
@@ -364,7 +361,7 @@ class GraphRAGService:
         none = np.empty((0, len(whole)), np.float32)
         return TokenVectors((), none, np.empty((0, 2), np.int64), whole)
 
-    def _among(self, scopes: Sequence[Scope], view: _View, options: SearchOptions, now: datetime) -> Ints | None:
+    def _among(self, scopes: Sequence[Scope], view: _View, options: SearchOptions, now: datetime) -> Int64s | None:
         """Return the positions of the episodes to rank, ascending, as the store selects them; None for all."""
         if options.filters is not None:
             live_at = now if view.limited else None
@@ -375,7 +372,7 @@ class GraphRAGService:
         hidden = self._positions(scopes, view, EpisodeQuery(hidden_at=now, as_of=options.as_of))
         return np.delete(np.arange(view.size), hidden) if len(hidden) else None
 
-    def _positions(self, scopes: Sequence[Scope], view: _View, query: EpisodeQuery) -> Ints:
+    def _positions(self, scopes: Sequence[Scope], view: _View, query: EpisodeQuery) -> Int64s:
         ids = self._backend.find_episode_ids(scopes, query)
         with view.lock:
             found = [view.corpus.position.get(i, view.size) for i in ids]
@@ -411,7 +408,7 @@ class GraphRAGService:
         return sorted(positions, key=lambda i: -ranking.total[i]) + [i for i in order if i not in reranked]
 
     def _sentence_hits(
-        self, scopes: Sequence[Scope], question: NDArray[np.float32], degraded: list[str]
+        self, scopes: Sequence[Scope], question: Float32s, degraded: list[str]
     ) -> list[VectorHit] | None:
         """Return the episodes with the best sentences by the external index; None leaves it to the corpus."""
         if self.index.follower is None:
@@ -423,9 +420,7 @@ class GraphRAGService:
             return None
 
 
-def _sentences(
-    hits: Sequence[VectorHit], corpus: Corpus, question: NDArray[np.float32], among: Ints | None
-) -> NDArray[np.float32]:
+def _sentences(hits: Sequence[VectorHit], corpus: Corpus, question: Float32s, among: Int64s | None) -> Float32s:
     """Return the cosine of each episode's best sentence, given those of the nearest `CANDIDATES` episodes.
 
     The others get the score of the last of them. If only some episodes are ranked, which may all be among the others,
@@ -441,7 +436,7 @@ def _sentences(
     return scores
 
 
-def _in_order(total: Floats, corpus: Corpus, options: SearchOptions, among: Ints | None) -> list[int]:
+def _in_order(total: Float64s, corpus: Corpus, options: SearchOptions, among: Int64s | None) -> list[int]:
     """Return the positions of the episodes that are ranked, visible at `as_of` and of enough trust, best first."""
     if among is not None:
         inside = np.zeros(len(total), dtype=bool)

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphmem.models import Subgraph
+from graphmem.models.arrays import Float64s
 from graphmem.recall import strategies
-from graphmem.recall.scoring import Floats
 from graphmem.recall.walks import walk_breadth_first
 from tests.unit.recall.graphs import graph, graphs
 
 
-def cost(subgraph: Subgraph, cosines: Floats | None = None) -> list[float]:
+def cost(subgraph: Subgraph, cosines: Float64s | None = None) -> list[float]:
     """Return the cost of each fact from the first node."""
     scores = np.where(subgraph.depth == 0, 1.0, 0.0)
     return (1.0 / strategies.walk_cheapest_paths(subgraph, scores, cosines).parts["reach"] - 1.0).tolist()

@@ -10,16 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphmem.errors import InvalidInput
+from graphmem.models.arrays import Float64s
 from graphmem.recall import pagerank
 from graphmem.recall.pagerank import personalized_pagerank
-from graphmem.recall.scoring import Floats
 from graphmem.recall.strategies import entity_ranks, walk_pagerank
 from tests.unit.recall.graphs import graph
 
 Weighted = tuple[int, int, float]
 
 
-def dense(edges: list[Weighted], restart: Floats) -> Floats:
+def dense(edges: list[Weighted], restart: Float64s) -> Float64s:
     """Return what the formula gives with whole matrices."""
     n = len(restart)
     matrix = np.zeros((n, n))
