@@ -25,12 +25,12 @@ from graphmem.results import ScoreParts
 from graphmem.telemetry import in_span
 from graphmem.text.normalize import query_words
 
-EVIDENCE = 4.0
+EVIDENCE_SCORE = 4.0
 """Score that the best episode adds to a fact of confidence 1, before the words that they share with the question."""
 
 _MOST_STATED = 2000  # facts that a recall reads of the best episodes; those of a long list may be thousands
 
-REPEATED = 0.7
+REPEATED_FACTOR = 0.7
 """Factor of what an episode adds to each further fact that it states, so that one text doesn't fill a result."""
 
 
@@ -142,14 +142,14 @@ def stated_facts(
         text_weight=options.fact_text_weight,
     )
     best = [min((i for i in edge.episode_ids if i in rank), key=rank.__getitem__) for edge in edges]
-    alone = np.array([EVIDENCE / rank[i] ** 0.5 for i in best]) * np.prod(list(factors.values()), axis=0)
+    alone = np.array([EVIDENCE_SCORE / rank[i] ** 0.5 for i in best]) * np.prod(list(factors.values()), axis=0)
     stated: Counter[str] = Counter()
     added: dict[str, float] = {}
     rows: dict[str, int] = {}
     order: list[int] = np.lexsort((-begins, -alone)).tolist()  # of equal ones the latest first
     for i in order:
         if shared[i] or best[i] not in evidence.lists:
-            added[edges[i].id], rows[edges[i].id] = float(alone[i]) * REPEATED ** stated[best[i]], i
+            added[edges[i].id], rows[edges[i].id] = float(alone[i]) * REPEATED_FACTOR ** stated[best[i]], i
             stated[best[i]] += 1
     return StatedFacts({edge_id: edges[i] for edge_id, i in rows.items()}, added, rows, factors)
 

@@ -12,7 +12,7 @@ from graphmem.models import AsOf
 from graphmem.models.base import START_OF_TIME, TICK
 from graphmem.recall.options import RecallOptions
 from graphmem.recall.routing import QUESTION_WORDS
-from graphmem.recall.subgraph import PAST
+from graphmem.recall.subgraph import PAST_FACTOR
 from graphmem.results import Fact, RecallResult
 from graphmem.text.dates import DateSpan, dates_and_periods, find_dates, with_ranges
 from graphmem.text.normalize import MAX_QUERY, split_words
@@ -220,5 +220,7 @@ def _overlaps(fact: Fact, period: Period) -> bool:
 
 def _halved(fact: Fact) -> Fact:
     """Halve the score of a fact that doesn't hold at the time of the question."""
-    parts = fact.parts and fact.parts.changed(past=fact.parts.past * PAST, evidence=fact.parts.evidence * PAST)
-    return fact.changed(score=(fact.score or 0.0) * PAST, parts=parts)
+    parts = fact.parts and fact.parts.changed(
+        past=fact.parts.past * PAST_FACTOR, evidence=fact.parts.evidence * PAST_FACTOR
+    )
+    return fact.changed(score=(fact.score or 0.0) * PAST_FACTOR, parts=parts)

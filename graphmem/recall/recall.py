@@ -44,7 +44,7 @@ from graphmem.telemetry import in_span, timed
 from graphmem.text.normalize import query_words
 from graphmem.trust import LEVELS
 
-INFERRED = 0.5
+INFERRED_FACTOR = 0.5
 """Factor of the score of an inferred fact."""
 
 Observe = Callable[[Subgraph, Walk, Float64s], None]
@@ -364,7 +364,7 @@ def _score(
         decay_rate=options.temporal_decay_rate,
         text_weight=options.fact_text_weight,
     )
-    parts |= {"relation": named, "inferred": np.where(graph.inferred, INFERRED, 1.0)}
+    parts |= {"relation": named, "inferred": np.where(graph.inferred, INFERRED_FACTOR, 1.0)}
     total = np.ones(len(graph.edge_ids))
     for values in parts.values():
         total = total * values

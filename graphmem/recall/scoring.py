@@ -12,7 +12,7 @@ from graphmem.models.arrays import Float64s
 from graphmem.ontology import FLOW_WEIGHT, Ontology
 from graphmem.text.normalize import stem
 
-RELATION = 2.0
+RELATION_WEIGHT = 2.0
 """Weight of the words of a question that name the relation of a fact: of 50 questions on two chats with facts, 2 puts
 one more answer first than 1, and 3 one fewer."""
 
@@ -92,7 +92,7 @@ def relation_factor(words: Sequence[str], relations: Sequence[str], ontology: On
     define: the words of any other relation are as likely part of another question.
     """
     known = (r if ontology.words(r) or ontology.is_single_valued(r) else "" for r in relations)
-    return 1.0 + RELATION * shared_words(words, [fact_text(r, "", ontology) for r in known])
+    return 1.0 + RELATION_WEIGHT * shared_words(words, [fact_text(r, "", ontology) for r in known])
 
 
 def shared_words(words: Sequence[str], texts: Sequence[str]) -> Float64s:

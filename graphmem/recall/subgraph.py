@@ -31,7 +31,7 @@ from graphmem.models.base import END_OF_TIME
 from graphmem.protocols import GraphBackend, without_expired
 from graphmem.recall.options import RecallOptions
 
-PAST = 0.5
+PAST_FACTOR = 0.5
 """Factor of the score of a state that is over."""
 
 _MOST_PAST = 100  # past facts, the latest first
@@ -61,7 +61,7 @@ def with_past(
 
 def past_factor(edge: Edge) -> float:
     """Return the factor of the score of a fact that is over; that an event happened still holds."""
-    return PAST if edge.kind == "state" else 1.0
+    return PAST_FACTOR if edge.kind == "state" else 1.0
 
 
 def with_ended(

@@ -13,7 +13,7 @@ from graphmem.index.copies import GrowingArray
 from graphmem.models import Episode
 from graphmem.models.arrays import Float32s
 from graphmem.search.episode_text import adds_words, is_instruction, spoken, tells
-from graphmem.search.late_interaction import STATED, TokenIndex
+from graphmem.search.late_interaction import STATED_MATCH, TokenIndex
 from graphmem.search.lexical import Lexicon, Sessions
 from graphmem.search.names import Names, Titles
 from graphmem.search.question import months
@@ -273,7 +273,7 @@ class Corpus:
         """Return the score of each episode's best fact for a question, shape (n,), -1 for none; and the fact ids."""
         scores = np.full(len(self), -1, np.float32)
         best: dict[int, str] = {}
-        cosines = STATED * (self._fact_vectors.rows @ question)
+        cosines = STATED_MATCH * (self._fact_vectors.rows @ question)
         by = self._stated_by.rows
         np.maximum.at(scores, by, cosines)
         for i in np.flatnonzero((cosines > 0) & (cosines == scores[by])).tolist():

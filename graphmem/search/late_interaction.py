@@ -23,7 +23,7 @@ DISCOUNT = {-2: 0.7, -1: 0.85, 1: 0.75, 2: 0.6}
 
 _PART = 1024  # vectors per matrix product, sized to fit the CPU cache
 
-STATED = 0.8
+STATED_MATCH = 0.8
 """Factor of a match in a fact that an episode states, relative to a match in its own text."""
 
 
@@ -110,7 +110,7 @@ class TokenIndex:
         columns = place[self._stated_by.rows]
         inside = np.flatnonzero(columns < len(needed))
         if len(inside):
-            np.maximum.at(matches.T, columns[inside], STATED * _cosines(self._stated.rows, inside, question))
+            np.maximum.at(matches.T, columns[inside], STATED_MATCH * _cosines(self._stated.rows, inside, question))
         return matches, place
 
     def _rarity(self, piece: str) -> float:

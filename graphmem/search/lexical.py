@@ -70,7 +70,7 @@ WINDOW = {-2: 0.4, -1: 0.7, 1: 0.5, 2: 0.3}
 ANSWERED = 1.0
 """Weight of the terms of the previous turn if it is a question: an answer omits what the question stated."""
 
-STATED = 0.5
+STATED_TERM_WEIGHT = 0.5
 """Weight of the terms of a fact that an episode states, relative to the terms of its text."""
 
 LENT = 30
@@ -137,9 +137,9 @@ class Lexicon:
         self._saturation = None
 
     def state(self, position: int, terms: Sequence[str]) -> None:
-        """Add the terms of a fact that an episode states, each with weight `STATED`."""
-        self._postings += _post(self._stated, position, terms, STATED)
-        self._stated_lengths.rows[position] += STATED * len(terms)
+        """Add the terms of a fact that an episode states, each with weight `STATED_TERM_WEIGHT`."""
+        self._postings += _post(self._stated, position, terms, STATED_TERM_WEIGHT)
+        self._stated_lengths.rows[position] += STATED_TERM_WEIGHT * len(terms)
         self._saturation = None
 
     def has(self, position: int, term: str) -> bool:

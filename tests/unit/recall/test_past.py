@@ -9,7 +9,7 @@ import pytest
 
 from graphmem import GraphMemory
 from graphmem.models import Changes, Edge
-from graphmem.recall.subgraph import PAST
+from graphmem.recall.subgraph import PAST_FACTOR
 from graphmem.results import Strategy
 
 WHEN = datetime(2026, 1, 10, tzinfo=UTC)
@@ -41,7 +41,7 @@ def test_what_is_over_is_recalled_below_what_holds(memory: GraphMemory) -> None:
     targets = [f.target for f in found]
     assert (targets[0], sorted(targets)) == ("emacs", ["Oslo", "emacs", "vim"])
     vim = found[targets.index("vim")]
-    assert (vim.valid_to, vim.parts and vim.parts.past, vim.hop, vim.path) == (THEN, PAST, 0, ("Maya",))
+    assert (vim.valid_to, vim.parts and vim.parts.past, vim.hop, vim.path) == (THEN, PAST_FACTOR, 0, ("Maya",))
     assert "until 2026-02-28" in str(vim)
 
 
