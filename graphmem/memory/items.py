@@ -57,7 +57,7 @@ from graphmem.upkeep.forget import Forgotten, summed
 T = TypeVar("T")
 
 _CURRENT = AsOf(END_OF_TIME, END_OF_TIME)
-"""After every end, also after one that a clock set that was ahead."""
+"""Later than any end, even one that a fast clock stored."""
 
 _PAGE = 500  # items that are read at once where a filter decides
 _MOST_PLACES = 200_000  # items whose place is kept in memory

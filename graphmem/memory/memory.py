@@ -602,7 +602,7 @@ class GraphMemory(Exploration):
     def end(self, fact_id: str, *, at: Time | None = None, reason: str = "") -> Fact:
         """Record when a fact stopped or will stop being true, by default now, and why, and return it.
 
-        An end that is known already moves if it still lies ahead, or if the new one is sooner.
+        Replaces a known end that is in the future or later than the new one.
         Raises `NotFound` if the scope has no such fact, `InvalidInput` if it hadn't begun or had ended by then.
         """
         moment = None if at is None else to_time(at, "at")

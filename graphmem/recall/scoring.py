@@ -13,8 +13,7 @@ from graphmem.ontology import FLOW_WEIGHT, Ontology
 from graphmem.text.normalize import stem
 
 RELATION_WEIGHT = 2.0
-"""Weight of the words of a question that name the relation of a fact: of 50 questions on two chats with facts, 2 puts
-one more answer first than 1, and 3 one fewer."""
+"""Weight of the words of a question that name the relation of a fact, as measured (docs/development/benchmarks.md)."""
 
 
 SECONDS_A_DAY = 86_400.0

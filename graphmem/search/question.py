@@ -128,8 +128,8 @@ def parse_question(
 ) -> ParsedQuestion:
     """Parse a question with the speakers and names of a memory, and the names by which speakers are called.
 
-    Dates in it are relative to `now`; without it the question has no period. Who asks about "us" isn't whom it is about
-    where several people speak.
+    Dates in it are relative to `now`; without it the question has no period. If several people speak, a question about
+    "us" isn't attributed to the asker.
     """
     period = None if now is None else _period(text, now)
     text = _without_asker(_with_speaker(text, speakers), speakers)
