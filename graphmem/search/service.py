@@ -93,7 +93,7 @@ _NEGLIGIBLE = 1e-9
 _MIN_ORDERED = 250  # minimum number of ranked positions
 
 
-class _Row(NamedTuple):
+class _RankedEpisode(NamedTuple):
     """A ranked episode."""
 
     episode_id: str
@@ -104,7 +104,7 @@ class _Row(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class _View:
+class _CorpusView:
     """The episodes that a search ranks: the first `size` of the corpus, all that it had when the search began."""
 
     corpus: Corpus
@@ -119,7 +119,7 @@ class _Ranked:
 
     at: datetime
     degraded: list[str]
-    rows: Sequence[_Row] = ()
+    rows: Sequence[_RankedEpisode] = ()
     seeds: tuple[str, ...] = ()
     confidence: float = 0.0
     similarity: float = 0.0
@@ -264,7 +264,7 @@ class GraphRAGService:
         with self.index.copy(scopes) as copy:
             if not len(copy.corpus) or not any(map(str.isalnum, query)):
                 return _Ranked(now, degraded)
-            view = _View(copy.corpus, len(copy.corpus), copy.limited, copy.lock)
+            view = _CorpusView(copy.corpus, len(copy.corpus), copy.limited, copy.lock)
             corpus, speakers = copy.corpus, copy.corpus.speakers
             at = now if options.as_of is None else min(options.as_of.valid, now)
             asked = parse_question(query, speakers, corpus.names, corpus.speaker_names.meant(speakers), now=at)
@@ -285,7 +285,7 @@ class GraphRAGService:
         unknown = self._unknown_asker(scopes, asked, corpus, options.asked_by)
         with view.lock:
             asker = _only_asker(asked, corpus) if options.asked_by is None and not unknown else None
-            rows, seeds, confidence = _rows(corpus, asked, ranking, order, options)
+            rows, seeds, confidence = _ranked_episodes(corpus, asked, ranking, order, options)
             return _Ranked(now, degraded, rows, seeds, confidence, ranking.similarity, unknown, asker)
 
     def _unknown_asker(
@@ -361,7 +361,9 @@ class GraphRAGService:
         none = np.empty((0, len(whole)), np.float32)
         return TokenVectors((), none, np.empty((0, 2), np.int64), whole)
 
-    def _among(self, scopes: Sequence[Scope], view: _View, options: SearchOptions, now: datetime) -> Int64s | None:
+    def _among(
+        self, scopes: Sequence[Scope], view: _CorpusView, options: SearchOptions, now: datetime
+    ) -> Int64s | None:
         """Return the positions of the episodes to rank, ascending, as the store selects them; None for all."""
         if options.filters is not None:
             live_at = now if view.limited else None
@@ -372,7 +374,7 @@ class GraphRAGService:
         hidden = self._positions(scopes, view, EpisodeQuery(hidden_at=now, as_of=options.as_of))
         return np.delete(np.arange(view.size), hidden) if len(hidden) else None
 
-    def _positions(self, scopes: Sequence[Scope], view: _View, query: EpisodeQuery) -> Int64s:
+    def _positions(self, scopes: Sequence[Scope], view: _CorpusView, query: EpisodeQuery) -> Int64s:
         ids = self._backend.find_episode_ids(scopes, query)
         with view.lock:
             found = [view.corpus.position.get(i, view.size) for i in ids]
@@ -451,9 +453,9 @@ def _in_order(total: Float64s, corpus: Corpus, options: SearchOptions, among: In
     return order[np.isfinite(total[order])].tolist()
 
 
-def _rows(
+def _ranked_episodes(
     corpus: Corpus, asked: ParsedQuestion, ranking: Ranking, order: list[int], options: SearchOptions
-) -> tuple[list[_Row], tuple[str, ...], float]:
+) -> tuple[list[_RankedEpisode], tuple[str, ...], float]:
     """Return the best episodes of an order, the seeds, and the confidence."""
     if asked.form != "answer":  # half of a pair of request and reply, which a summary needs together
         sessions, weight = corpus.session_of.rows, 0.5 if asked.form == "summary" else 1.0
@@ -466,7 +468,10 @@ def _rows(
         top = []
     seeds = tuple(corpus.names.texts[seed] for seed in ranking.seeds)
     ids, total = corpus.ids, ranking.total
-    rows = [_Row(ids[i], float(total[i]), _reasons(i, ranking, corpus), sure[i], ids[i] in corpus.lists) for i in top]
+    rows = [
+        _RankedEpisode(ids[i], float(total[i]), _reasons(i, ranking, corpus), sure[i], ids[i] in corpus.lists)
+        for i in top
+    ]
     return rows, seeds, whole
 
 
