@@ -14,14 +14,13 @@ from graphmem.recall.routing import is_global
 from graphmem.search.names import Names, names_in
 from graphmem.search.speakers import ASSISTANT, SIDES, USER, first_names, named_speaker, side_of
 from graphmem.search.time_range import TimeRange, covered, is_open
-from graphmem.text.date_patterns import PART
+from graphmem.text.date_patterns import MONTHS, PART
 from graphmem.text.dates import DateSpan, dates_and_periods, with_ranges
 from graphmem.text.first_person import FIRST_PERSON, first_person, first_person_of
 from graphmem.text.names import plain
 from graphmem.text.normalize import STOP_WORDS, WORD
 
 _NICKNAME = 3  # length of a name prefix that matches a speaker: "Mel"
-_MONTHS = tuple("january february march april may june july august september october november december".split())
 _BARE_MONTH = re.compile(rf"(?:{PART}[\s-]\s*)?[a-z]+\.?", re.IGNORECASE)
 _MAY = re.compile(r"\b(?:in|on|of|during|by|until|since|\d)\s+May\b|\bMay,?\s+\d")
 
@@ -219,7 +218,7 @@ def _is_month_alone(date: DateSpan) -> bool:
 def months(text: str) -> int:
     """Return a bit mask of the months in a text, bit 0 for January; "may" counts only in a date-like context."""
     words = {word.lower() for word in WORD.findall(text)}
-    return sum(1 << i for i, m in enumerate(_MONTHS) if m in words and (m != "may" or _MAY.search(text)))
+    return sum(1 << i for i, m in enumerate(MONTHS) if m in words and (m != "may" or _MAY.search(text)))
 
 
 def _subject_of(asked: Mapping[int, str], text: str) -> int | None:
