@@ -36,7 +36,7 @@ _CLAIMED = 0.8  # share of the words of a claim that a fact contains
 _DENIALS = frozenset("not no never isn doesn don didn won wasn without denied wrong".split())
 
 
-def _one_of(value: str | None) -> str | None:
+def _require_date(value: str | None) -> str | None:
     try:
         if value is not None:
             _range(value)
@@ -60,7 +60,7 @@ class KeyFact(Model):
     id: Text | None = None
     turns: tuple[Text, ...] = ()
 
-    _dates = field_validator("valid_from", "valid_to")(_one_of)
+    _dates = field_validator("valid_from", "valid_to")(_require_date)
 
 
 class NeverClaim(Model):
@@ -80,7 +80,7 @@ class KeyQuestion(Model):
     id: Text | None = None
     external_ids: tuple[Text, ...] = ()
 
-    _dates = field_validator("as_of")(_one_of)
+    _dates = field_validator("as_of")(_require_date)
 
 
 KeyLine = KeyFact | NeverClaim | KeyQuestion
