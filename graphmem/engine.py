@@ -33,7 +33,7 @@ from graphmem.recall.service import RecallService
 from graphmem.recall.traces import RecallRecorder
 from graphmem.results import LoadReport
 from graphmem.search.rerank import Reranker
-from graphmem.search.service import GraphRAGService
+from graphmem.search.service import SearchService
 from graphmem.settings import Settings
 from graphmem.telemetry import Attributes, add_prices, in_span, register_gauges, span
 from graphmem.text.english import english_pipeline
@@ -79,7 +79,7 @@ class Engine:
         if embedder is not None and similar is not None:
             wait = settings.index_wait
             embeddings = StoredEntityEmbeddings(backend, embedder, similar.vectors, similar.index_waiting, wait)
-        self.search = GraphRAGService(
+        self.search = SearchService(
             backend,
             encoder,
             spreading,

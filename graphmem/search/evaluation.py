@@ -16,7 +16,7 @@ from graphmem.models.arrays import Float64s
 from graphmem.protocols import GraphBackend
 from graphmem.search.rerank import BASELINES, Baseline
 from graphmem.search.results import ExpansionConfig, SearchOptions
-from graphmem.search.service import GraphRAGService
+from graphmem.search.service import SearchService
 
 _ROUNDS = 2000
 _BLOCK = 1_000_000  # values per block of resamples
@@ -179,7 +179,7 @@ class Evaluation(Model):
 
 def evaluate(
     backend: GraphBackend,
-    service: GraphRAGService,
+    service: SearchService,
     scope: Scope,
     questions: Iterable[QuestionLike],
     ks: Sequence[int] = KS,
@@ -258,7 +258,7 @@ def _answers(
 class _Run:
     """Runner of the questions that collects one row of scores per method and question: recall@k, reciprocal rank."""
 
-    def __init__(self, service: GraphRAGService, ks: Sequence[int]) -> None:
+    def __init__(self, service: SearchService, ks: Sequence[int]) -> None:
         self._service = service
         self._ks = tuple(ks)
         self._rows: dict[Method, list[list[float]]] = {}

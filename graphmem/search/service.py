@@ -1,4 +1,4 @@
-"""`GraphRAGService`: episode search with the reasons for each result."""
+"""`SearchService`: episode search with the reasons for each result."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class _Ranked:
     asker: str | None = None
 
 
-class GraphRAGService:
+class SearchService:
     """Search over the episodes of a store.
 
     Parameters
