@@ -221,6 +221,10 @@ def test_a_trace_that_is_missing_names_the_scopes_that_were_read(memory: GraphMe
         memory.why("x", scopes=["users/ann", "users/bob"])
 
 
+def test_a_context_reads_scopes_that_are_given_as_an_iterator(memory: GraphMemory) -> None:
+    assert "Maya Chen" in memory.context("Maya Chen", scopes=iter([memory.scope]))
+
+
 def test_the_refusal_of_a_number_of_episodes_names_the_argument(memory: GraphMemory) -> None:
     with pytest.raises(InvalidInput, match="k: expected a number"):
         memory.search("tea", k="5")  # pyright: ignore[reportArgumentType]
