@@ -44,6 +44,11 @@ TYPE_NAMES = {kind: name for name, kind in TYPES.items()}
 OUR_LABELS = frozenset(
     "Graphmem Entity Episode Alias Scope Migration Community Recall Merge IndexEntry GraphmemVector".split()
 )
+ENTITY_PROPERTIES = frozenset(
+    "id scope domain project name canonical_name entity_type summary properties confidence access_count name_words "
+    "summary_words first_seen_at last_seen_at recorded_at archived_at valid_from valid_to entity_id".split()
+)
+"""Properties of the node of an entity, as in `fragments/entity_values.cypher`; all others are not graphmem's."""
 _LONGEST_LABEL = 64
 _encode = json.JSONEncoder(ensure_ascii=False).encode  # `dumps` would create an encoder at each call
 _LONGEST_KEY = 1024

@@ -8,6 +8,7 @@ from typing import Any
 
 from graphmem.errors import Conflict, InvalidInput
 from graphmem.models import (
+    ForeignData,
     IndexCursor,
     IndexEntry,
     IndexKind,
@@ -22,7 +23,15 @@ from graphmem.models import (
 from graphmem.protocols import IndexStore, MergeStore, UpkeepStore, require_no_cursor
 from graphmem_neo4j.connection import Neo4jRole, Transaction
 from graphmem_neo4j.graph import moment_values
-from graphmem_neo4j.rows import expressions_of, ids_of, keys_of, moment_or_none
+from graphmem_neo4j.rows import (
+    ENTITY_PROPERTIES,
+    OUR_LABELS,
+    expressions_of,
+    ids_of,
+    keys_of,
+    moment_or_none,
+    type_labels,
+)
 
 _UNINDEXED = {"episode": "unindexed_episodes", "fact": "unindexed_facts", "entity": "unindexed_entities"}
 
@@ -164,6 +173,44 @@ class Neo4jMerges(Neo4jRole, MergeStore):
             newest=newest_first,
         )
         return [Merge.model_validate_json(body) for body in rows]
+
+    def move_foreign(self, merge: Merge) -> ForeignData | None:
+        """Move relationships, labels and properties of others to the kept entity."""
+        ids, scope = [merge.merged.id, merge.kept_id], merge.scope.key
+
+        def work(transaction: Transaction) -> ForeignData | None:
+            transaction.lock([merge.scope])
+            rows = {row[0]: row[1:] for row in transaction.run("foreign_of_entities", scope=scope, ids=ids)}
+            (labels, names, relationships), (own_labels, own_names, _) = (rows[row_id] for row_id in ids)
+            labels = sorted({*labels} - {*OUR_LABELS, *type_labels(merge.merged.entity_type)})
+            names = sorted({*names} - ENTITY_PROPERTIES)
+            if not (labels or names or relationships):
+                return None
+            values = {"merge": merge.id, "merged": merge.merged.id, "kept": merge.kept_id, "scope": scope}
+            transaction.run("move_foreign", **values, labels=labels, properties=names)
+            return ForeignData(
+                relationships=relationships,
+                labels=tuple(label for label in labels if label not in own_labels),
+                properties=tuple(name for name in names if name not in own_names),
+                unmoved=tuple(name for name in names if name in own_names),
+            )
+
+        return self._database.write(work)
+
+    def restore_foreign(self, merge: Merge) -> None:
+        """Move relationships, labels and properties of others back to the merged entity."""
+        moved = merge.foreign or ForeignData()
+        values = {"merge": merge.id, "merged": merge.merged.id, "kept": merge.kept_id}
+
+        def work(transaction: Transaction) -> None:
+            transaction.lock([merge.scope])
+            transaction.run("restore_foreign", **values, labels=moved.labels, properties=moved.properties)
+
+        self._database.write(work)
+
+    def count_foreign(self, scope: Scope, ids: Sequence[str]) -> int:
+        """Return the number of relationships of others at the nodes of entities and episodes."""
+        return self._database.read("count_foreign", [scope], scope=scope.key, ids=ids_of(ids))[0] if ids else 0
 
 
 def _way_in(query: MergeQuery, *, newest_first: bool) -> str:

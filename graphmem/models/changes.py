@@ -35,6 +35,26 @@ class FoldedEdge(Model):
     into: Edge | None = None
 
 
+class ForeignData(Model):
+    """Data of others on the row of a merged entity that moved to the kept one; only stores that people edit have it.
+
+    Attributes
+    ----------
+    relationships
+        Number of relationships that moved.
+    labels, properties
+        Names of the labels and properties that the kept entity received.
+    unmoved
+        Names of properties that the kept entity already had, with another value, which stays. The store keeps the
+        value of the merged entity for `unmerge`.
+    """
+
+    relationships: int = 0
+    labels: tuple[str, ...] = ()
+    properties: tuple[str, ...] = ()
+    unmoved: tuple[str, ...] = ()
+
+
 class Merge(Model):
     """A merge of two entities, or of a new name into an entity.
 
@@ -60,6 +80,8 @@ class Merge(Model):
         Mentions of the merged entity before the merge.
     shared
         Episodes of these mentions that also mention the kept entity.
+    foreign
+        Relationships, labels and properties of others that moved to the kept entity; None if there were none.
     undone_at
         Time at which the merge was undone.
     """
@@ -78,6 +100,7 @@ class Merge(Model):
     folded: tuple[FoldedEdge, ...] = ()
     mentions: tuple[Mention, ...] = ()
     shared: tuple[str, ...] = ()
+    foreign: ForeignData | None = None
     undone_at: UTCDateTime | None = None
 
     def __repr_args__(self) -> Iterator[tuple[str | None, object]]:

@@ -24,6 +24,7 @@ from graphmem.models import (
     Episode,
     EpisodeQuery,
     ExpandLimits,
+    ForeignData,
     IndexEntry,
     IndexKind,
     IndexState,
@@ -390,6 +391,21 @@ class MergeStore(Protocol):
         With `newest_first` the order is by id descending, and `after` must be empty. A merge outlives its entities.
         """
         ...
+
+    def move_foreign(self, merge: Merge) -> ForeignData | None:  # noqa: ARG002  for stores that override it
+        """Move data of others from the merged entity to the kept one, before the merge is written; return what moved.
+
+        Stores that others can add relationships, labels or properties to override it, with `restore_foreign` and
+        `count_foreign`; by default there are none.
+        """
+        return None
+
+    def restore_foreign(self, merge: Merge) -> None:
+        """Move data of others back to the merged entity, after an unmerge was written."""
+
+    def count_foreign(self, scope: Scope, ids: Sequence[str]) -> int:  # noqa: ARG002  for stores that override it
+        """Return the number of relationships of others that the rows of these entities and episodes have."""
+        return 0
 
 
 class UpkeepStore(Protocol):

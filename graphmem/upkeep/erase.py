@@ -72,6 +72,8 @@ class Erased:
         Number of rows that stay without the text that they quoted.
     mentions
         Number of mentions removed together with their entity or episode.
+    foreign
+        Number of relationships of others removed together with their entity or episode.
     unindexed
         (kind, key) of the index entries of all removed and changed rows.
     examples
@@ -89,6 +91,7 @@ class Erased:
     rewritten_facts: int = 0
     emptied_communities: int = 0
     mentions: int = 0
+    foreign: int = 0
     is_empty: bool = False
     examples: dict[str, list[str]] = field(default_factory=dict[str, "list[str]"])
     named: list[str] = field(default_factory=list[str])
@@ -150,6 +153,7 @@ def _remove_rows(request: ErasureRequest, found: Affected, plan: _Plan) -> None:
     for alias in (*found.merges.aliases, *found.aliases):
         plan.remove("alias", [alias.alias], alias.entity_type)
     mentions = (*found.entities.mentions, *found.entities.mentions_of_gone)
+    plan.done.foreign = request.backend.count_foreign(request.scope, [*found.entities.gone, *request.episodes])
     plan.done.mentions = len({(mention.entity_id, mention.episode_id) for mention in mentions})
 
 

@@ -45,6 +45,8 @@ class Forgotten(Model):
     ----------
     episodes, entities, facts, mentions, communities, recalls, merges, index_entries
         Number of removed rows; `index_entries` counts index entries removed in addition to those of removed rows.
+    foreign_relationships
+        Number of relationships of others that the removed nodes of a Neo4j database had, and that went with them.
     rewritten_facts
         Number of facts that stay without the forgotten episodes, or without a sentence that quoted erased text.
     redacted_episodes
@@ -74,6 +76,7 @@ class Forgotten(Model):
     recalls: int = 0
     merges: int = 0
     index_entries: int = 0
+    foreign_relationships: int = 0
     rewritten_facts: int = 0
     redacted_episodes: int = 0
     emptied_communities: int = 0
@@ -204,6 +207,7 @@ def _result(done: Erased, *, dry_run: bool = False) -> Forgotten:
         recalls=done.count("recall"),
         merges=done.count("merge"),
         index_entries=done.count("index"),
+        foreign_relationships=done.foreign,
         rewritten_facts=done.rewritten_facts,
         redacted_episodes=done.redacted_episodes,
         emptied_communities=done.emptied_communities,

@@ -357,6 +357,7 @@ def _merge(
     )
     if like is not None:
         merge = _with_rows_of(like, merge)
+    merge = merge.changed(foreign=backend.move_foreign(merge))
     write_facts(
         backend,
         scope,

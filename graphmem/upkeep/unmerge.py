@@ -211,6 +211,8 @@ class _Unmerge:
                 ),
             ),
         )
+        if merge.foreign is not None:
+            self._backend.restore_foreign(merge)
         facts = sum(self._id in (edge.source_id, edge.target_id) for edge in self._edges.values())
         return Unmerged(undone, entity, facts, len(mentions))
 

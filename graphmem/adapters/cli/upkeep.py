@@ -26,7 +26,7 @@ from graphmem.adapters.cli.session import (
 from graphmem.text import counted
 
 if TYPE_CHECKING:
-    from graphmem.models import Merge
+    from graphmem.models import ForeignData, Merge
     from graphmem.results import Fact
     from graphmem.upkeep.forget import Forgotten
 
@@ -366,7 +366,15 @@ def merges(
 
 def _summary(merge: Merge) -> str:
     facts, mentions = counted(len(merge.edges) + len(merge.folded), "fact"), counted(len(merge.mentions), "mention")
-    return f"merged {merge.merged.name} into {merge.kept.name} with {facts} and {mentions}"
+    foreign = "" if merge.foreign is None else f", and {_foreign(merge.foreign)}"
+    return f"merged {merge.merged.name} into {merge.kept.name} with {facts} and {mentions}{foreign}"
+
+
+def _foreign(moved: ForeignData) -> str:
+    parts = [counted(moved.relationships, "relationship")] if moved.relationships else []
+    for kind, names in (("label", moved.labels), ("property", moved.properties), ("unmoved property", moved.unmoved)):
+        parts += [f"{kind} {name}" for name in names]
+    return f"of others: {', '.join(parts) or 'nothing that it lacked'}"
 
 
 def _shown(merge: Merge) -> dict[str, object]:
@@ -383,6 +391,7 @@ def _shown(merge: Merge) -> dict[str, object]:
         "moved_facts": [edge.id for edge in merge.edges],
         "folded_facts": [folded.edge.id for folded in merge.folded],
         "mentions": len(merge.mentions),
+        "foreign": merge.foreign,
         "undone_at": merge.undone_at,
     }
 

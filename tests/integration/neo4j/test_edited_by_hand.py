@@ -74,3 +74,94 @@ def test_an_export_without_the_deleted_nodes_can_be_imported(store: Neo4jBackend
         assert other.admin.import_(file).counts == written.counts
         assert other.admin.checksum() == written.checksum == memory.admin.checksum()
         assert [(fact.target, fact.episode_ids) for fact in other.history("Ada")] == [("Oslo", ())]
+
+
+# Data of others on nodes that are merged -----------------------------------------------------------
+
+_OF_OTHERS = """
+MATCH (ada:Graphmem {scope: $scope, canonical_name: 'ada'}), (al:Graphmem {scope: $scope, canonical_name: 'ada l'}),
+    (bob:Graphmem {scope: $scope, canonical_name: 'bob'})
+SET al:Customer, al.crm = 7, al.since = date('2020-01-01'), al.score = 1, ada.score = 2, bob:Customer
+CREATE (al)-[:OWNS {count: 3}]->(:Invoice {of: $scope, number: 1}), (al)<-[:PAID_BY]-(:Invoice {of: $scope, number: 2}),
+    (al)-[:SAME_AS]->(ada), (al)-[:SEMANTIC {note: 'theirs'}]->(bob), (al)-[:SEES]->(al)
+"""
+_SEEN = """
+MATCH (e:Entity {scope: $scope})
+WITH e ORDER BY e.canonical_name
+RETURN [e.canonical_name, [label IN labels(e) WHERE label = 'Customer'], e.crm, toString(e.since), e.score,
+    COLLECT { MATCH (e)-[r]->(o) WHERE r.graphmem_id IS NULL
+        RETURN [type(r), o.canonical_name, o.number, r.count, r.note] ORDER BY type(r) },
+    COLLECT { MATCH (e)<-[r]-(o:Invoice) RETURN [type(r), o.number] ORDER BY type(r) }]
+"""
+
+
+@pytest.fixture
+def edited(store: Neo4jBackend, memory: GraphMemory) -> Generator[GraphMemory, None, None]:
+    memory.add_facts([("Ada L", "works_at", "Globex"), ("Ada L", "uses", "Vim")])
+    ask(store, _OF_OTHERS, scope=home().key)
+    yield memory
+    ask(store, "MATCH (i:Invoice {of: $scope}) DETACH DELETE i", scope=home().key)
+
+
+def test_a_merge_keeps_what_others_put_on_the_merged_node(store: Neo4jBackend, edited: GraphMemory) -> None:
+    [merge] = edited.admin.merge("Ada L", into="Ada")
+    moved = merge.foreign
+    assert moved is not None
+    assert (moved.relationships, moved.labels) == (5, ("Customer",))
+    assert (moved.properties, moved.unmoved) == (("crm", "since"), ("score",))
+    found = {name: rest for name, *rest in ask(store, _SEEN, scope=home().key)}
+    labels, crm, since, score, out, into = found["ada"]
+    assert (labels, crm, since, score) == (["Customer"], 7, "2020-01-01", 2)
+    assert out == [
+        ["OWNS", None, 1, 3, None],
+        ["SAME_AS", "ada", None, None, None],
+        ["SEES", "ada", None, None, None],
+        ["SEMANTIC", "bob", None, None, "theirs"],
+    ]
+    assert into == [["PAID_BY", 2]]
+    assert edited.admin.merges()[0] == merge
+
+
+def test_an_unmerge_gives_others_their_data_back(store: Neo4jBackend, edited: GraphMemory) -> None:
+    before = ask(store, _SEEN, scope=home().key)
+    [merge] = edited.admin.merge("Ada L", into="Ada")
+    assert ask(store, _SEEN, scope=home().key) != before
+    edited.admin.unmerge(merge.id)
+    assert ask(store, _SEEN, scope=home().key) == before
+    assert ask(store, "MATCH ()-[r]->() WHERE r.graphmem_merges IS NOT NULL RETURN r") == []
+
+
+def test_what_others_changed_since_a_merge_stays(store: Neo4jBackend, edited: GraphMemory) -> None:
+    [merge] = edited.admin.merge("Ada L", into="Ada")
+    ask(store, "MATCH (e:Graphmem {scope: $scope, canonical_name: 'ada'}) SET e.crm = 8", scope=home().key)
+    edited.admin.unmerge(merge.id)
+    found = {name: crm for name, _, crm, *_ in ask(store, _SEEN, scope=home().key)}
+    assert (found["ada"], found["ada l"]) == (8, 7)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_merges_into_one_node_are_undone_in_any_order(store: Neo4jBackend, edited: GraphMemory, first: int) -> None:
+    before = ask(store, _SEEN, scope=home().key)
+    merges = edited.admin.merge(["Ada L", "Bob"], into="Ada")
+    edited.admin.unmerge(merges[first].id)
+    edited.admin.unmerge(merges[1 - first].id)
+    assert ask(store, _SEEN, scope=home().key) == before
+
+
+def test_a_unique_property_of_others_moves(store: Neo4jBackend, edited: GraphMemory) -> None:
+    ask(store, "CREATE CONSTRAINT their_crm IF NOT EXISTS FOR (c:Customer) REQUIRE c.crm IS UNIQUE")
+    try:
+        [merge] = edited.admin.merge("Ada L", into="Ada")
+        edited.admin.unmerge(merge.id)
+    finally:
+        ask(store, "DROP CONSTRAINT their_crm")
+    assert {name: crm for name, _, crm, *_ in ask(store, _SEEN, scope=home().key)}["ada l"] == 7
+
+
+def test_a_dry_run_of_forget_counts_the_relationships_of_others(store: Neo4jBackend, edited: GraphMemory) -> None:
+    before = ask(store, _SEEN, scope=home().key)
+    planned = edited.forget("Ada L", dry_run=True)
+    assert planned.counts["foreign relationships"] == 5
+    assert ask(store, _SEEN, scope=home().key) == before
+    assert edited.forget("Ada L").counts == planned.counts
+    assert "foreign relationships" not in edited.forget("Globex", dry_run=True).counts
