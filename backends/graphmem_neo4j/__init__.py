@@ -31,6 +31,7 @@ def open_backend(
     wait: float = 10.0,
     timeout: float = 120.0,
     environment: Mapping[str, str] | None = None,
+    upgrade: bool = True,
 ) -> Neo4jBackend:
     """Open a store and migrate its database to the newest schema.
 
@@ -47,6 +48,9 @@ def open_backend(
         Seconds after which the server cancels a query or a transaction.
     environment
         Environment variables; those of the process by default.
+    upgrade
+        If False, the schema is left as it is; if it isn't the newest, the backend is for `diagnose` only
+        (`needs_upgrade`).
 
     Raises
     ------
@@ -59,7 +63,7 @@ def open_backend(
     address = parse_url(url, username, password, environment)
     driver = connect(address, wait)
     try:
-        return Neo4jBackend(Database(address, driver, timeout))
+        return Neo4jBackend(Database(address, driver, timeout, upgrade=upgrade))
     except BaseException:
         driver.close()
         raise

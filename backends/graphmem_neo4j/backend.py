@@ -73,6 +73,11 @@ class Neo4jBackend(
         return self._database.address.name
 
     @property
+    def needs_upgrade(self) -> bool:
+        """Whether the database was opened without an upgrade that its schema needs."""
+        return self._database.needs_upgrade
+
+    @property
     def explorer(self) -> Neo4jBrowser:
         """Neo4j Browser on this database."""
         return Neo4jBrowser(self._database)

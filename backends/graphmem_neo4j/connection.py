@@ -100,9 +100,16 @@ class Database:
         A driver connected to it; closed with this object.
     timeout
         Seconds after which the server cancels a query or a transaction.
+    upgrade
+        Whether to bring the schema to the newest version.
+
+    Attributes
+    ----------
+    needs_upgrade
+        Whether the database still has no schema, or an older one.
     """
 
-    def __init__(self, address: ServerAddress, driver: Driver, timeout: float) -> None:
+    def __init__(self, address: ServerAddress, driver: Driver, timeout: float, *, upgrade: bool = True) -> None:
         self.address = address
         self._driver = driver
         self.timeout = timeout
@@ -112,7 +119,7 @@ class Database:
         self._closed = False
         self._process = os.getpid()
         with translated(address.name):
-            migrate(self.session, address.name)
+            self.needs_upgrade = migrate(self.session, address.name, upgrade=upgrade)
 
     @property
     def driver(self) -> Driver:

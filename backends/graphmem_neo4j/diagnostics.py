@@ -118,12 +118,18 @@ def _schema(database: Database) -> Finding:
     newest = max(migrations())
     if number == newest:
         return True, f"number {number}, the newest"
+    if database.needs_upgrade and number is None:
+        return True, "none yet: the first command that opens the store creates it, such as graphmem ingest"
+    if database.needs_upgrade:
+        return True, f"number {number}: the next command that opens the store brings it to {newest}, the newest"
     return False, f"number {number}, this graphmem knows {newest}: another process changed it; open it again"
 
 
 def _indexes(database: Database) -> Finding:
     """Compare the indexes with those of the migrations; the detail has the statements that recreate missing ones."""
     expected = _expected()
+    if database.needs_upgrade:
+        return True, "those of the newest schema are made with it"
     rows: list[tuple[str, str, list[str], list[str], str]] = database.read("indexes")
     ours = {name: state for name, state, *_ in rows if name.startswith(OUR_NAMES)}
     found = {

@@ -353,8 +353,10 @@ def _read_number(transaction: ManagedTransaction) -> int:
     return record[0] or 0
 
 
-def migrate(open_session: Callable[[], Session], place: str) -> None:
-    """Bring a database to the newest schema and wait until its indexes serve.
+def migrate(open_session: Callable[[], Session], place: str, *, upgrade: bool = True) -> bool:
+    """Bring a database to the newest schema and wait until its indexes serve; return whether it still has to be.
+
+    Without `upgrade`, only read the number of its schema.
 
     Raises
     ------
@@ -370,6 +372,8 @@ def migrate(open_session: Callable[[], Session], place: str) -> None:
                 f"{place}: has schema {number}, this graphmem knows up to {newest}; "
                 "upgrade with pip install -U graphmem"
             )
+        if not upgrade:
+            return number < newest
         for step, (name, statements) in migrations().items():
             if step > number:
                 for statement in statements:
@@ -378,6 +382,7 @@ def migrate(open_session: Callable[[], Session], place: str) -> None:
                     _enter_metadata(session)
                 _record(session, step, name)
         _await_indexes(session, place)
+        return False
 
 
 def _apply(session: Session, statement: Query | str) -> None:

@@ -311,6 +311,11 @@ class GraphBackend(
         return self
 
     @property
+    def needs_upgrade(self) -> bool:
+        """Whether it was opened without an upgrade that its schema needs: then only `diagnose` works."""
+        return False
+
+    @property
     def has_one_writer(self) -> bool:
         """Whether writers of different scopes wait for each other; their small writes then share a transaction."""
         return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -185,13 +186,30 @@ def _checks(session: Session) -> list[Check]:
     from graphmem.errors import InvalidInput, MissingExtra
     from graphmem.results import Check
 
+    before = _checks_before_upgrade(session)
+    # opening the store would upgrade it: what doesn't depend on the store is checked on another one
+    where: dict[str, Any] = {"store": "memory://", "vector_index": "store"} if before else {}
     try:
-        with session.open(extractor=None) as memory:
-            return memory.admin.doctor()
+        with session.open(extractor=None, **where) as memory:
+            checks = memory.admin.doctor()
     except (InvalidInput, MissingExtra) as error:
-        with session.open() as memory:
+        with session.open(**where) as memory:
             broken = Check(name="extractor", ok=False, detail=str(error))
-            return [broken if check.name == "extractor" else check for check in memory.admin.doctor()]
+            checks = [broken if check.name == "extractor" else check for check in memory.admin.doctor()]
+    return [*before, *(check for check in checks if not before or check.name not in ("place", "durable", "queue"))]
+
+
+def _checks_before_upgrade(session: Session) -> list[Check]:
+    """Return the checks of a store that any other command would create or upgrade; none if it is as it should be."""
+    from graphmem.factory import store_options
+    from graphmem.registry import open_backend
+    from graphmem.results import Check
+
+    session.require_store()
+    options = {**store_options(session.settings), "upgrade": False}
+    with closing(open_backend(session.settings.store, offered=options)) as store:
+        found = store.diagnose() if store.needs_upgrade else []
+    return [Check(name=name, ok=ok, detail=detail) for name, ok, detail in found]
 
 
 def _explained(session: Session, names: Iterable[str]) -> list[dict[str, object]]:

@@ -307,8 +307,10 @@ class Session:
 
         if not make:
             self.require_store()
-        url, settings = self.settings.store, self.settings.model_copy(update=overrides)
-        return GraphMemory.open(url, scope=self.scope, settings=settings, extractor=extractor, background=background)
+        settings = self.settings.model_copy(update=overrides)
+        return GraphMemory.open(
+            settings.store, scope=self.scope, settings=settings, extractor=extractor, background=background
+        )
 
     @property
     def missing_file(self) -> str | None:

@@ -20,6 +20,19 @@ def ask(store: Neo4jBackend, query: LiteralString, **values: Any) -> list[Any]:
         return [record[0] for record in session.run(query, values)]
 
 
+_OURS = "SHOW INDEXES YIELD name, owningConstraint WHERE name STARTS WITH 'graphmem_' RETURN [name, owningConstraint]"
+
+
+def drop_schema(store: Neo4jBackend) -> None:
+    """Drop all indexes and constraints of graphmem, and its record of them."""
+    for name, constraint in ask(store, _OURS):
+        if constraint is None:
+            ask(store, "DROP INDEX $name IF EXISTS", name=name)
+        else:
+            ask(store, "DROP CONSTRAINT $name IF EXISTS", name=constraint)
+    ask(store, "MATCH (m:Graphmem) WHERE m.migration IS NOT NULL DELETE m")
+
+
 def explain(store: Neo4jBackend, query: str, values: Mapping[str, Any]) -> Any:
     """Return the summary of a query that is planned and not run."""
     with store.database.session() as session:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Generator
 from typing import LiteralString, cast
 
 import pytest
 
+from graphmem.adapters.cli import main
 from graphmem.errors import BackendUnavailable
 from graphmem.models import Changes
 from graphmem.ontology import ENTITY_TYPES
 from graphmem_neo4j import Neo4jBackend, open_backend
 from graphmem_neo4j.diagnostics import TYPE_LABELS
 from graphmem_neo4j.rows import type_labels
-from tests.integration.neo4j.support import SCOPE, ask, edge, entity, of
+from tests.integration.neo4j.support import SCOPE, ask, drop_schema, edge, entity, of
 
 INDEX = "CREATE INDEX graphmem_sessions IF NOT EXISTS FOR (n:Graphmem) ON (n.scope, n.session_key, n.id)"
 
@@ -48,6 +50,36 @@ def test_examining_leaves_nothing_behind(store: Neo4jBackend) -> None:
     before = shape()
     store.diagnose()
     assert shape() == before
+
+
+def test_a_database_without_a_schema_is_examined_and_left_without(
+    store: Neo4jBackend, empty_neo4j_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    drop_schema(store)
+    assert examine(empty_neo4j_url, capsys)["schema"].startswith("none yet: the first command that opens the store")
+    assert ask(store, "SHOW INDEXES YIELD name WHERE name STARTS WITH 'graphmem_' RETURN name") == []
+    assert ask(store, "MATCH (n:Graphmem) RETURN n") == []
+    open_backend(empty_neo4j_url).close()
+    assert "newest" in examine(empty_neo4j_url, capsys)["schema"]
+
+
+def test_an_older_schema_is_examined_and_left(
+    store: Neo4jBackend, empty_neo4j_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ask(store, "MATCH (m:Graphmem) WHERE m.migration > 16 DELETE m")
+    try:
+        assert examine(empty_neo4j_url, capsys)["schema"].startswith("number 16: the next command")
+        assert ask(store, "MATCH (m:Graphmem) RETURN max(m.migration)") == [16]
+    finally:
+        open_backend(empty_neo4j_url).close()
+
+
+def examine(url: str, capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
+    """Return what `graphmem doctor` tells of each part of a store that is as it should be."""
+    with pytest.raises(SystemExit) as ended:
+        main(("doctor", "--store", url, "--json"))
+    assert not ended.value.code
+    return {check["name"]: check["detail"] for check in json.loads(capsys.readouterr().out)["checks"]}
 
 
 def test_a_dropped_index_is_named_with_the_statement_that_makes_it_again(store: Neo4jBackend) -> None:

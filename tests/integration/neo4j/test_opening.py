@@ -17,12 +17,9 @@ from graphmem.ontology import DEFAULT_ONTOLOGY
 from graphmem.registry import open_backend as open_by_url
 from graphmem_neo4j import Neo4jBackend, open_backend
 from graphmem_neo4j.server import parse_url
-from tests.integration.neo4j.support import SCOPE, ask, edge, entity, of, without_login
+from tests.integration.neo4j.support import SCOPE, ask, drop_schema, edge, entity, of, without_login
 
 SECRET = "s3cr3t-w0rd"
-DROP_OURS = (
-    "SHOW INDEXES YIELD name, owningConstraint WHERE name STARTS WITH 'graphmem_' RETURN [name, owningConstraint]"
-)
 
 
 @pytest.fixture
@@ -168,7 +165,7 @@ def test_names_of_an_older_schema_are_found(store: Neo4jBackend, empty_neo4j_url
 
 @pytest.mark.slow  # whoever waits too long for a lock begins again after 5 s
 def test_programs_that_open_a_new_database_at_once_all_find_it_ready(store: Neo4jBackend, empty_neo4j_url: str) -> None:
-    _drop_schema(store)
+    drop_schema(store)
     with ThreadPoolExecutor(4) as pool:
         stores = list(pool.map(open_backend, [empty_neo4j_url] * 4))
     try:
@@ -218,15 +215,6 @@ def _told(error: BaseException) -> str:
         told.append(f"{found!r} {found}")
         found = found.__cause__
     return "\n".join(told)
-
-
-def _drop_schema(store: Neo4jBackend) -> None:
-    for name, constraint in ask(store, DROP_OURS):
-        if constraint is None:
-            ask(store, "DROP INDEX $name IF EXISTS", name=name)
-        else:
-            ask(store, "DROP CONSTRAINT $name IF EXISTS", name=constraint)
-    ask(store, "MATCH (m:Graphmem) WHERE m.migration IS NOT NULL DELETE m")
 
 
 def test_metadata_that_an_earlier_version_stored_can_be_filtered(store: Neo4jBackend, empty_neo4j_url: str) -> None:
