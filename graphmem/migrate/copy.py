@@ -31,7 +31,7 @@ from graphmem.models import (
 )
 from graphmem.protocols import GraphBackend
 from graphmem.upkeep.import_merge import result_of
-from graphmem.upkeep.scope_rows import PAGE, TABLES, to_json
+from graphmem.upkeep.scope_rows import PAGE, TABLES, References, to_json
 
 _BATCH = 500  # rows in a transaction of the secondary
 _KEPT = 20_000  # differing rows of a kind that are kept between removing and storing; more are read again
@@ -121,6 +121,7 @@ class _Copy:
         self._rate = rate
         self._on_rows = on_rows
         self._lenient = lenient
+        self._references = References()
 
     def run(self) -> None:
         primary, secondary, scope = self._primary, self._secondary, self._scope
@@ -148,8 +149,8 @@ class _Copy:
     # Rows ---------------------------------------------------------------------------------------
 
     def _pairs(self, kind: CopiedKind) -> Iterator[Pair]:
-        ours, theirs = (kind.read(store, self._scope) for store in (self._primary, self._secondary))
-        return paired(ours, theirs)
+        ours = kind.read(self._primary, self._scope, self._references)
+        return paired(ours, kind.read(self._secondary, self._scope))
 
     def _remove(self, kind: CopiedKind) -> list[Pair] | None:
         """Remove what goes first; return the pairs that differ then, None if they are too many to keep."""
@@ -227,12 +228,13 @@ class _Copy:
         for page in self._held_entries():
             there = _entries(primary, scope, page)
             self._remove_all(_entry_removal(entry) for entry in page if (entry.kind, entry.key) not in there)
-        for page in primary.entry_pages(scope, chunk=_BATCH):
+        for read in primary.entry_pages(scope, chunk=_BATCH):
+            page = [entry for entry in read if self._references.keep(entry) is not None]
             there = _entries(secondary, scope, page)
             changed = [entry for entry in page if there.get((entry.kind, entry.key)) != _content(entry)]
             if changed:
                 self._write(Changes(index=tuple(changed)))
-            self._told(len(page))
+            self._told(len(read))
 
     def _held_entries(self) -> Iterable[Sequence[IndexEntry]]:
         return self._secondary.entry_pages(self._scope, chunk=PAGE)
@@ -328,10 +330,15 @@ class CopiedKind:
     name: RemovalKind
     goes_first: Callable[[Any, Any], bool]
 
-    def read(self, store: GraphBackend, scope: Scope) -> Iterator[tuple[Key, Any]]:
-        """Yield (key, row) of a scope in ascending order of key."""
-        rows = TABLES[self.name].read(store, scope)
-        return ((_key_of(row), row) for row in (_groups(store, scope, rows) if self.name == "community" else rows))
+    def read(
+        self, store: GraphBackend, scope: Scope, references: References | None = None
+    ) -> Iterator[tuple[Key, Any]]:
+        """Yield (key, row) of a scope in ascending order of key; `references` leaves out those to deleted rows."""
+        rows: Iterable[Any] = TABLES[self.name].read(store, scope)
+        if references is not None:
+            rows = (kept for row in rows if (kept := references.keep(row)) is not None)
+        groups = _groups(store, scope, rows, references) if self.name == "community" else rows
+        return ((_key_of(row), row) for row in groups)
 
     def removal(self, row: Any) -> Removal:
         """Return the removal of a row."""
@@ -372,12 +379,15 @@ def _key_of(row: Any) -> Key:
             return (row.id,)
 
 
-def _groups(store: GraphBackend, scope: Scope, communities: Iterable[Any]) -> Iterator[CommunityRows]:
+def _groups(
+    store: GraphBackend, scope: Scope, communities: Iterable[Any], references: References | None
+) -> Iterator[CommunityRows]:
     rows = iter(communities)
     while page := list(islice(rows, PAGE)):
         members: dict[str, list[Membership]] = {community.id: [] for community in page}
         for row in store.all_memberships([scope], MembershipQuery(community_ids=tuple(members), ended=True)):
-            members[row.community_id].append(row)
+            if references is None or references.keep(row) is not None:
+                members[row.community_id].append(row)
         yield from (CommunityRows(c, tuple(sorted(members[c.id], key=lambda m: m.key))) for c in page)
 
 

@@ -209,6 +209,8 @@ def _read(primary: GraphBackend, secondary: GraphBackend, scope: Scope, keys: It
         held = secondary.find_episode_ids([scope], EpisodeQuery(ids=needed))
         episode_ids.update(dict.fromkeys(sorted({*needed} - {*held})))
     episodes = _by_id(primary.get_episodes, scope, episode_ids)
+    if gone := episode_ids.keys() - episodes.keys():  # facts may name episodes that were deleted past graphmem
+        changed_edges = [e.changed(episode_ids=tuple(i for i in e.episode_ids if i not in gone)) for e in changed_edges]
     jobs = ids.get("job", ())
     changes = Changes(
         entities=tuple(changed_entities),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
+import sqlite3
 from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack, closing
+from datetime import UTC, datetime
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -15,19 +17,21 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from graphmem import GraphMemory
 from graphmem.background import BackgroundJob
 from graphmem.migrate.copy import repair
 from graphmem.migrate.follower import Follower
 from graphmem.migrate.service import Migration
 from graphmem.migrate.states import JOB, is_equal
-from graphmem.models import JobState, Scope
+from graphmem.migrate.verify import verify
+from graphmem.models import EdgeQuery, JobState, Scope
 from graphmem.protocols import GraphBackend
 from graphmem.registry import open_backend
 from graphmem.testing.random_rows import PairOfStores, outcome
 from graphmem.testing.rows import all_scopes, new_world
 from graphmem.testing.stateful import StoreMachine
 from graphmem.testing.stateful_upkeep import GroupMachine, UpkeepMachine
-from graphmem.upkeep.scope_rows import all_rows, to_json
+from graphmem.upkeep.scope_rows import all_rows, count_dangling, to_json
 from tests.unit.migrate.processes import open_process, sleep_on
 
 PROCESSES = 3
@@ -130,3 +134,31 @@ def test_more_processes_than_slots_of_the_token_wait_for_each_other(
     monkeypatch.setattr("graphmem.migrate.states._SLOTS", PROCESSES - 1)
     run(StoreMachine, tmp_path.name, repairs, rounds(100))
     assert repairs["migration"] == 0
+
+
+def test_references_to_rows_that_were_deleted_by_sql_are_left_behind(repairs: Counter[str], tmp_path: Path) -> None:
+    file, target = tmp_path / "memory.db", f"memory://{tmp_path.name}"
+    options: dict[str, Any] = {"scope": "moved", "extractor": "none", "embeddings": "none", "background": False}
+    with GraphMemory.open(f"sqlite:///{file}", **options) as memory:
+        memory.add_facts([("Ada", "lives in", "Oslo"), ("Bob", "likes", "tea"), ("Ada", "knows", "Bob")])
+        memory.add_facts([("Bob", "likes", "tea")])
+        memory.search("Where does Ada live?")  # builds the index
+        memory.admin.refresh_communities()
+    with closing(sqlite3.connect(file)) as past, past:
+        past.execute("DELETE FROM entities WHERE canonical_name = 'oslo'")
+        past.execute("DELETE FROM episodes WHERE id = (SELECT max(id) FROM episodes)")
+    with closing(Migration.open(f"sqlite:///{file}", target, open_backend)) as moved:
+        moved.advance("copy")
+        moved.copy()
+        assert count_dangling(moved.source, Scope("moved")) > 0
+        assert count_dangling(moved.target, Scope("moved")) == 0
+        assert verify(*moved.ends(), [Scope("moved")]).differences == ()
+        known = {edge.id for edge in moved.target.find_edges([Scope("moved")], EdgeQuery())}
+        assert len(known) == 2
+        # what a process changes later is transferred without them, too
+        with closing(open_process(f"sqlite:///{file}", partial(open_backend, target), lambda: 0.0)) as process:
+            process.record_retrievals([Scope("moved")], sorted(known), datetime.now(UTC))
+            cast("Any", process)._follower.work()
+        assert count_dangling(moved.target, Scope("moved")) == 0
+        assert {e.retrieval_count for e in moved.target.find_edges([Scope("moved")], EdgeQuery())} == {1.0}
+    assert repairs["process"] == 0
