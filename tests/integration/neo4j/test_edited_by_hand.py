@@ -10,6 +10,7 @@ from typing import LiteralString
 import pytest
 
 from graphmem import GraphMemError, GraphMemory
+from graphmem.models import EdgeQuery
 from graphmem.testing.rows import home
 from graphmem_neo4j import Neo4jBackend, open_backend
 from tests.integration.neo4j.support import ask
@@ -42,6 +43,39 @@ def test_an_end_without_a_time_zone_is_read_as_utc(
     assert "Oslo" in [fact.target for fact in memory.recall("Where does Ada live?")]
     ends = {fact.target: fact.valid_to for fact in memory.history("Ada")}
     assert ends["Globex"] == datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("value", ["date('2025-06-01')", "localdatetime('2025-06-01T00:00')"])
+def test_a_fact_whose_end_has_no_time_zone_is_one_of_its_time(
+    store: Neo4jBackend, memory: GraphMemory, value: LiteralString
+) -> None:
+    memory.add_facts([("Eve", "works_at", "Hooli")], occurred_at="2025-01-01")
+    ask(
+        store,
+        "MATCH (:Graphmem {scope: $scope, canonical_name: 'eve'})-[r:SEMANTIC {relation: 'works_at'}]->() "
+        f"SET r.valid_to = {value}, r.expired_at = datetime(), r.graphmem_active = null",
+        scope=home().key,
+    )
+
+    def found(as_of: str) -> list[str]:
+        return [fact.target for fact in memory.facts("Eve", as_of=as_of)]
+
+    past = store.find_edges([home()], EdgeQuery(versions="past"))
+    assert [edge.valid_to for edge in past] == [datetime(2025, 6, 1, tzinfo=UTC)]
+    assert not memory.facts("Eve")
+    assert [found(day) for day in ("2025-05-31", "2025-06-01")] == [["Hooli"], []]
+    assert "Hooli" in memory.recall("Where did Eve work?")[0].fact
+    assert [fact.target for fact in memory.diff("2025-05-01", "2025-07-01").ended] == ["Hooli"]
+
+
+def test_a_fact_whose_end_has_no_time_zone_holds_until_then(store: Neo4jBackend, memory: GraphMemory) -> None:
+    ask(
+        store,
+        "MATCH (:Graphmem {scope: $scope, canonical_name: 'ada'})-[r:SEMANTIC {relation: 'works_at'}]->() "
+        "SET r.valid_to = date() + duration('P2D'), r.expired_at = datetime(), r.graphmem_active = null",
+        scope=home().key,
+    )
+    assert {fact.target for fact in memory.facts("Ada")} == {"Globex", "Oslo"}
 
 
 def test_a_node_without_the_properties_of_an_entity_is_named(store: Neo4jBackend, memory: GraphMemory) -> None:
