@@ -405,7 +405,7 @@ class LoadReport(Model):
     stored
         Number of new episodes.
     known
-        Number of items already stored, by `external_id`.
+        Number of items already stored: by `external_id`, or a batch of facts that was added before.
     differing
         Number of known items whose fields differ from those stored, which stay as they are.
     replaced, removed

@@ -475,7 +475,8 @@ class Loader:
         """Store ready-made triples, one transaction per batch.
 
         Triples with a `source` belong to the episode of that `external_id`; of those of a batch without one, each 50
-        share an episode. Adding the same triples again changes nothing.
+        share an episode. Adding the same triples again changes nothing; those of a batch that was added before are
+        counted as known.
         """
         started, progress = time.perf_counter(), Progress()
         for batch in _batches(triples, self._batch_size):
@@ -508,7 +509,7 @@ class Loader:
                 if not skip_invalid:
                     raise type(error)(f"fact {number}: {error}") from error
                 progress.reject(value, error, self._redaction, number)
-        return self._write_triples(scope, groups, occurred_at)
+        return self._write_triples(scope, groups, occurred_at, progress)
 
     def _short_names(self, scope: Scope, triple: Triple) -> frozenset[str]:
         """Return which names of a fact may be short beside those of the ontology: a number, and known entities."""
@@ -538,18 +539,37 @@ class Loader:
         return statement_of(edge, {}, self._ontology, allowed=short_names, properties=triple.metadata)
 
     def _write_triples(
-        self, scope: Scope, groups: dict[str | None, list[_Stated]], occurred_at: datetime | None
+        self,
+        scope: Scope,
+        groups: dict[str | None, list[_Stated]],
+        occurred_at: datetime | None,
+        progress: Progress,
     ) -> Written:
-        readings = [
-            InterpretedEpisode(
-                _triple_episode(scope, source, group, occurred_at),
-                (),
-                tuple(statement for _, statement in group),
-                settles=False,
-            )
-            for source, group in _of_episodes(groups)
-        ]
+        readings: list[InterpretedEpisode] = []
+        lists: list[InterpretedEpisode] = []
+        for source, group in _of_episodes(groups):
+            episode = _triple_episode(scope, source, group, occurred_at)
+            reading = InterpretedEpisode(episode, (), tuple(statement for _, statement in group), settles=False)
+            (lists if source is None else readings).append(reading)
+        if self._are_stored(scope, lists):
+            progress.known += sum(len(reading.statements) for reading in lists)
+        else:
+            readings += lists
         return self._writer.write(scope, readings, new_episodes=[reading.episode for reading in readings])
+
+    def _are_stored(self, scope: Scope, lists: Sequence[InterpretedEpisode]) -> bool:
+        """Return whether lists of triples were stored before, and nothing of their texts and facts was erased since.
+
+        The external id of such an episode is the hash of its triples.
+        """
+        known = self._known(scope, [reading.episode.external_id or "" for reading in lists])
+        for reading in lists:
+            stored = known.get(reading.episode.external_id or "")
+            if stored is None or stored.text != reading.episode.text:
+                return False
+        keys = {(s.source.canonical, s.relation, s.target.canonical) for reading in lists for s in reading.statements}
+        ids = [episode.id for episode in known.values()]
+        return len(self._backend.find_edges_of_episodes(scope, ids)) >= len(keys)
 
 
 def _first(episodes: Sequence[Episode], seen: set[str]) -> dict[str, Episode]:

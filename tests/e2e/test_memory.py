@@ -267,11 +267,26 @@ def test_triples_need_no_extractor(open_memory: Open) -> None:
 
 def test_the_same_triples_again_change_nothing(open_memory: Open) -> None:
     memory = open_memory()
-    triples = [("Maya", "works at", "Globex"), ("Maya", "knows", "Ann")]
-    memory.add_facts(triples)
-    before = memory.stats()
-    memory.add_facts(triples)
-    assert memory.stats() == before
+    triples = [("Maya", "works at", "Globex"), ("Maya", "knows", "Ann"), ("Maya", "works at", "Hooli")]
+    memory.add_facts(triples, occurred_at="2026-01-01")
+    before = memory.stats(), memory.admin.checksum()
+    again = memory.add_facts(triples, occurred_at="2026-01-01")
+    assert (again.received, again.known, again.stored, again.edges, again.supported, again.ended) == (3, 3, 0, 0, 0, 0)
+    assert (memory.stats(), memory.admin.checksum()) == before
+
+
+def test_the_same_triples_are_added_again_after_one_was_forgotten(open_memory: Open) -> None:
+    memory = open_memory()
+    triples = [
+        Triple(subject="Maya", relation="knows", object="Ann"),
+        Triple(subject="Bob", relation="knows", object="Ann", fact="They met in Oslo."),
+    ]
+    for name in ("Maya", "Bob"):  # a line of text names her, and none names him
+        memory.add_facts(triples)
+        memory.forget(name)
+        assert {f.source for f in memory.facts("Ann")} != {"Maya", "Bob"}
+        assert memory.add_facts(triples).known == 0
+        assert {f.source for f in memory.facts("Ann")} == {"Maya", "Bob"}
 
 
 def test_triples_of_one_source_share_its_episode(open_memory: Open) -> None:
