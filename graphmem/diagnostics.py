@@ -42,6 +42,7 @@ _INJECTION = {
     True: "on: suspicious texts are stored but not extracted",
     False: "off: suspicious texts are extracted like others; set detect_injection to true to only store them",
 }
+_NO_LEIDEN = ": well connected entities become one community; pip install 'graphmem[leiden]' tells them apart"
 _NO_RETENTION = "none: superseded facts are kept forever; set expired_edge_retention_days to delete them later"
 _NO_EVICTION = "off: superseded facts are kept, as eviction is off; set it to true for expired_edge_retention_days"
 
@@ -163,7 +164,16 @@ class Diagnostics:
             ("redaction", _REDACTION[self._settings.redact]),
             ("injection detection", _INJECTION[self._settings.detect_injection]),
             ("retention", self._retention()),
+            ("communities", self._communities()),
         ]
+
+    def _communities(self) -> str:
+        if (chosen := self._settings.community_algorithm) != "auto":
+            return chosen
+        from graphmem.communities.detection import best_algorithm  # local import: opening a store needs no numpy
+
+        chosen = best_algorithm(self._backend)
+        return chosen if chosen == "leiden" else f"{chosen}{_NO_LEIDEN}"
 
     def _retention(self) -> str:
         if (days := self._settings.expired_edge_retention_days) is None:

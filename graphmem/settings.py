@@ -20,7 +20,7 @@ from pydantic_settings import (
 )
 
 from graphmem.errors import InvalidInput
-from graphmem.models import CommunityAlgorithm
+from graphmem.models import CommunityChoice
 from graphmem.registry import masked
 from graphmem.results import StrategyChoice
 
@@ -202,8 +202,10 @@ class Settings(BaseSettings):
     lpa_edge_chunk_size: int = Field(
         10_000, ge=0, description="rows per read when communities are detected in this process; 0 means 10,000"
     )
-    community_algorithm: CommunityAlgorithm = Field(
-        "label_propagation", description="community detection: label_propagation, or leiden, which finds levels"
+    community_algorithm: CommunityChoice = Field(
+        "auto",
+        description="community detection: leiden, which finds levels, label_propagation, or auto: leiden if GDS or the "
+        "extra leiden is installed, else label_propagation",
     )
     community_refresh_interval: Count = Field(
         100, description="processed episodes between two runs of background upkeep"

@@ -19,6 +19,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ from graphmem.settings import Settings
 _log = logging.getLogger(__name__)
 
 DEFAULT_CHUNK = 10_000
+_LEIDEN = "graspologic_native"
 
 
 class InProcessDetector(CommunityDetector):
@@ -90,6 +92,15 @@ def _propagated(pairs: Pairs, start: Ints | None) -> Ints:
     graph = EntityGraph.of(pairs)
     tries = [propagate(graph, order=order) for order in range(propagation_tries(len(graph.neighbor) // 2))]
     return max(tries, key=lambda labels: modularity(pairs, labels))
+
+
+def best_algorithm(backend: GraphBackend | None = None) -> CommunityAlgorithm:
+    """Return Leiden if the store or this process has it, else label propagation.
+
+    Label propagation joins what is well connected, such as the persons and topics of a conversation, into one group.
+    """
+    in_store = backend is not None and backend.community_detector is not None
+    return "leiden" if in_store or find_spec(_LEIDEN) is not None else "label_propagation"
 
 
 def detected_by_store(
@@ -281,7 +292,7 @@ def leiden(graph: EntityGraph, start: Ints | None = None) -> list[Ints]:
 
 def _native() -> Any:
     try:
-        return import_module("graspologic_native")
+        return import_module(_LEIDEN)
     except ImportError as error:
         raise MissingExtra("the algorithm leiden in process", "leiden") from error
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from itertools import islice
 
-from graphmem.communities.detection import chunk_of, detected_by_store, partition_of
+from graphmem.communities.detection import best_algorithm, chunk_of, detected_by_store, partition_of
 from graphmem.communities.graph import CommunityFacts, read_facts
 from graphmem.communities.planning import (
     REFUSED,
@@ -34,6 +34,7 @@ from graphmem.models import (
     Changes,
     Community,
     CommunityAlgorithm,
+    CommunityChoice,
     CommunityQuery,
     EdgeQuery,
     JobState,
@@ -248,14 +249,13 @@ class CommunityRefresh:
         that blocks them.
         """
         begun = time.perf_counter()
-        algorithm = algorithm or self._settings.community_algorithm
         with self._turn:
-            plan = self._settled(scope, algorithm)
+            plan = self._settled(scope, algorithm or self._settings.community_algorithm)
         summarized, failed = self._summarized(scope, plan, stopping)
-        result = _result(plan, algorithm, time.perf_counter() - begun)
+        result = _result(plan, time.perf_counter() - begun)
         return result.changed(summarized=summarized, failed=failed)
 
-    def _settled(self, scope: Scope, algorithm: CommunityAlgorithm) -> Plan:
+    def _settled(self, scope: Scope, algorithm: CommunityChoice) -> Plan:
         """Plan and write the changes, retrying on concurrent changes; return the written plan."""
         for _ in range(_TRIES):
             plan, state = self._plan(scope, algorithm)
@@ -269,13 +269,17 @@ class CommunityRefresh:
 
         return self._backend.atomic(alone)
 
-    def _plan(self, scope: Scope, algorithm: CommunityAlgorithm) -> tuple[Plan, State]:
+    def _plan(self, scope: Scope, algorithm: CommunityChoice) -> tuple[Plan, State]:
         begun, chunk = utc_now(), chunk_of(self._settings)
         present = read_present(self._backend, scope, chunk)
-        found, refused = detected_by_store(self._backend, scope, algorithm, present.keys.get(0))
+        chosen = best_algorithm(self._backend) if algorithm == "auto" else algorithm
+        found, refused = detected_by_store(self._backend, scope, chosen, present.keys.get(0))
         facts = read_facts(self._backend, scope, chunk)
         first = Before.of(facts.node_ids, present.keys.get(0, {}))
-        partition = found or partition_of(facts, algorithm, first)
+        if found is None and algorithm == "auto":
+            chosen = best_algorithm()
+        partition = found or partition_of(facts, chosen, first)
+        partition = replace(partition, algorithm=partition.algorithm or chosen)
         if refused:
             partition = replace(partition, fallback="; ".join(filter(None, (refused, partition.fallback))))
         known = facts.between(partition.node_ids)
@@ -379,9 +383,10 @@ class CommunityRefresh:
         return redact
 
 
-def _result(plan: Plan, algorithm: CommunityAlgorithm, seconds: float) -> Refreshed:
+def _result(plan: Plan, seconds: float) -> Refreshed:
+    assert plan.partition.algorithm is not None
     return Refreshed(
-        algorithm=plan.partition.algorithm or algorithm,
+        algorithm=plan.partition.algorithm,
         fallback=plan.partition.fallback,
         communities=len(plan.rows),
         levels=len(plan.partition.levels) if plan.rows else 0,

@@ -99,6 +99,8 @@ def _require_order(name: str, end: datetime | None, begin_name: str, begin: date
 
 
 CommunityAlgorithm = Literal["label_propagation", "leiden"]
+CommunityChoice = Literal["auto", "label_propagation", "leiden"]
+"""An algorithm; ``auto`` is Leiden if the store or this process has it, else label propagation."""
 
 MIN_EDGE_WEIGHT = 0.01
 """Minimum weight of an active edge in community detection, for edges of lower confidence."""

@@ -320,10 +320,10 @@ def test_a_summary_that_was_written_stays_until_there_is_a_better_one(store_url:
 
     memory = open_memory(store_url, llm=ScriptedChat(answer=answer), embeddings="none")
     memory.add_facts(friends(*BAND))
-    memory.admin.refresh_communities()
+    memory.admin.refresh_communities("label_propagation")
     before = memory.communities()[0]
     memory.add_facts([("Alma", "knows", "Zora")])
-    done = memory.admin.refresh_communities()
+    done = memory.admin.refresh_communities("label_propagation")
     assert done.failed == 1
     [after] = memory.communities()
     assert (after.name, after.summary) == (before.name, before.summary)

@@ -73,7 +73,7 @@ SETTINGS: dict[str, object] = {
     "fact_text_weight": 2.0,  # 4.2: not in the formula, which ranks all facts of a person alike (decision 0011)
     "temporal_decay_rate": 0.0,  # 4.2
     "lpa_edge_chunk_size": 10_000,  # 6
-    "community_algorithm": "label_propagation",  # 6
+    "community_algorithm": "auto",  # 6: label propagation makes one community of a conversation
     "community_refresh_interval": 100,  # 3
     "eviction": True,  # 3
     "expired_edge_retention_days": None,  # 12

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+import random
 import sys
 from collections.abc import Generator
 
 import numpy as np
 import pytest
 
+from graphmem import GraphMemory
 from graphmem.communities import InProcessDetector, kept_keys
 from graphmem.communities.graph import EntityGraph, pairs_of, read_facts
 from graphmem.communities.refresh import CommunityRefresh
@@ -79,6 +81,25 @@ def test_leiden_without_its_package_names_the_extra(store: GraphBackend, monkeyp
     with pytest.raises(MissingExtra, match=r"graphmem\[leiden\]"):
         detector.detect(home(), "leiden")
     assert len(detector.detect(home()).node_ids) == 34
+
+
+def test_by_default_leiden_is_used_where_it_is_installed(store: GraphBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert CommunityRefresh(store, Settings()).refresh(home()).algorithm == "leiden"
+    monkeypatch.setitem(sys.modules, "graspologic_native", None)
+    assert CommunityRefresh(store, Settings()).refresh(home()).algorithm == "label_propagation"
+
+
+def test_a_conversation_is_not_one_community() -> None:
+    """Two persons say things about ten topics: label propagation makes a single group of all."""
+    chance = random.Random(1)
+    facts = [(person, "mentions", f"topic {n}") for person in ("Ada", "Bob") for n in range(100)]
+    facts += [
+        (f"topic {n}", "goes with", f"topic {n // 10 * 10 + chance.randrange(10)}") for n in range(100) for _ in "ab"
+    ]
+    with GraphMemory.open("memory://conversation", extractor="none", embeddings="none", background=False) as memory:
+        memory.add_facts([fact for fact in facts if fact[0] != fact[2]])
+        assert memory.admin.refresh_communities("label_propagation").communities <= 2
+        assert memory.admin.refresh_communities().communities > 4
 
 
 def test_a_key_goes_to_the_group_that_shares_most_members_with_it() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Generator, Mapping
 from typing import Any
 
@@ -58,14 +59,17 @@ class TooLarge(CommunityDetector):
         raise GraphTooLarge("GDS needs 3 GiB")
 
 
+@pytest.mark.parametrize("algorithm", ["leiden", "label_propagation"])
 def test_a_graph_that_the_store_refuses_is_detected_in_process_and_the_result_says_so(
-    store: GraphBackend, monkeypatch: pytest.MonkeyPatch
+    store: GraphBackend, algorithm: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if algorithm != "leiden":
+        monkeypatch.setitem(sys.modules, "graspologic_native", None)
     groups(store, 2, 3)
     refresh = CommunityRefresh(store, Settings())
     monkeypatch.setattr(type(store), "community_detector", TooLarge())
     done = refresh.refresh(home())
-    assert (done.communities, done.algorithm) == (2, "label_propagation")
+    assert (done.communities, done.algorithm) == (2, algorithm)
     assert done.fallback == "detected in this process: GDS needs 3 GiB"
 
 
