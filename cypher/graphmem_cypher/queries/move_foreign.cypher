@@ -23,6 +23,6 @@ CALL (g, k) {
     WITH *, CASE begin WHEN g THEN k ELSE begin END AS newBegin, CASE end WHEN g THEN k ELSE end END AS newEnd,
         $q.merge + CASE WHEN begin = end THEN ' both' WHEN begin = g THEN ' start' ELSE ' end' END AS mark
     CREATE (newBegin)-[n:$(type)]->(newEnd)
-    SET n = values, n.graphmem_merges = coalesce(values.graphmem_merges, []) + [mark]
+    SET n = values, n.graphmem_merges = coalesce(values['graphmem_merges'], []) + [mark]
 }
 RETURN count(*) AS row
