@@ -11,5 +11,5 @@ WHERE r.recorded_at >= since OR r.expired_at >= since
 UNWIND CASE WHEN r.recorded_at >= since THEN [[r.recorded_at, 'learned']] ELSE [] END
     + CASE WHEN r.expired_at >= since THEN [[r.expired_at, 'ended']] ELSE [] END AS change
 RETURN change[0] AS at, change[1] AS change, s.name AS source, r.relation AS relation, t.name AS target,
-    r.fact AS fact, date(r.valid_from) AS `from`, date(r.valid_to) AS until
+    r.fact AS fact, toString(date(r.valid_from)) AS `from`, toString(date(r.valid_to)) AS until
 ORDER BY at DESC, r.graphmem_id DESC LIMIT 200

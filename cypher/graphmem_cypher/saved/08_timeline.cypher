@@ -6,11 +6,12 @@ MATCH (a:Graphmem {scope: $scope, canonical_name: toLower(normalize(trim($name),
 WHERE a.entity_type IS NOT NULL
 MATCH (x:Graphmem {id: coalesce(a.entity_id, a.id)})
 MATCH (x)-[r:SEMANTIC|TEMPORAL|CAUSAL|ENTITY|CO_OCCURRENCE WHERE r.graphmem_id IS NOT NULL]-(:Graphmem)
-RETURN date(r.valid_from) AS `from`, date(r.valid_to) AS until,
+RETURN toString(date(r.valid_from)) AS `from`, toString(date(r.valid_to)) AS until,
     CASE
         WHEN r.valid_to IS NULL THEN 'holds'
         WHEN r.valid_to = r.valid_from THEN 'retracted'
         WHEN r.valid_to > datetime() THEN 'ends'
+        WHEN r.kind = 'event' THEN 'happened'
         WHEN r.superseded_by IS NOT NULL THEN 'replaced'
         ELSE 'ended'
     END AS state,
