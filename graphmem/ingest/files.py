@@ -17,27 +17,20 @@ from zoneinfo import ZoneInfo
 
 from graphmem.errors import InvalidInput
 from graphmem.ingest.bulk import OnProgress, Progress
-from graphmem.ingest.formats.source import (
-    DATE_ORDERS,
-    FORMATS,
+from graphmem.ingest.formats.archives import (
     SKIPPED_FOLDERS,
-    SUFFIXES,
-    DateOrder,
     File,
-    Format,
     Member,
-    Refused,
-    Report,
-    Source,
-    guess_format,
     is_archive,
     members,
     name_in,
-    named,
     require_bearable,
     size_of,
 )
-from graphmem.ingest.readers import head_of, open_source, read_items, read_triples
+from graphmem.ingest.formats.detection import SUFFIXES, guess_format, named
+from graphmem.ingest.formats.opening import head_of, open_source
+from graphmem.ingest.formats.source import DATE_ORDERS, FORMATS, DateOrder, Format, Refused, Report, Source
+from graphmem.ingest.readers import read_items, read_triples
 from graphmem.inputs import SOURCE_PATH, Document, ItemLike, TripleLike, Turn
 from graphmem.ontology import SHORT_NAMES
 from graphmem.outputs import belongs_to_database

@@ -1,1 +1,15 @@
-"""File formats: detection and readers."""
+"""File formats: one module for each kind of file.
+
+| kind | modules |
+|---|---|
+| texts, Markdown, HTML | `documents`, `passages`, `pages` |
+| mail | `mail` |
+| tables | `tables` |
+| JSON | `json_files`; exports told by their fields in `exports`: `assistants`, `messengers`; `chatgpt`, `slack` |
+| chats and calls in plain text | `whatsapp`, `transcripts`, `subtitles` |
+| what all of them use | `opening`, `source`, `archives`, `detection`, `values` |
+
+To add a format: name it in `source.Format`, give its suffix in `detection.SUFFIXES` (and, if others share the suffix,
+its beginning in `guess_format`), write a function that yields the turns or documents of a `Source`, and enter it in the
+table of `graphmem.ingest.readers`. A kind of JSON export needs only a function and a row of `exports.EXPORTS`.
+"""

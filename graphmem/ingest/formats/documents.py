@@ -1,35 +1,73 @@
-"""Readers of mails and mailboxes (by Python's `email`), and conversion of HTML to lines of Markdown."""
+"""Texts, Markdown and HTML pages, read as documents of one passage each."""
 
 from __future__ import annotations
 
-import email
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
-from email.header import decode_header, make_header
-from email.message import Message
-from email.policy import Compat32
-from email.utils import getaddresses, parsedate_to_datetime
-from html.parser import HTMLParser
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import PurePosixPath
 
 from graphmem.errors import InvalidInput
+from graphmem.ingest.formats.pages import to_lines
+from graphmem.ingest.formats.passages import passages
 from graphmem.ingest.formats.source import MAX_RECORD_BYTES, Refused, Report, Source
-from graphmem.ingest.records import reason_of
-from graphmem.inputs import Turn
+from graphmem.inputs import Document
 from graphmem.messages import digest
-from graphmem.models import Attachment
 
+_Lines = Iterator[tuple[int, str]]
+_FRONT_MATTER_LINES = 100
+_DATE = re.compile(
+    r"date:\s*[\"'\[]*(\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z| ?[+-]\d\d:?\d\d)?)?)",
+    re.IGNORECASE,
+)
 _CHARSET = re.compile(rb"<meta[^<>]{0,200}?charset\s{0,4}=\s{0,4}[\"']?([\w.:-]{1,40})", re.IGNORECASE)
-# constructs on which the Python parser is slow or fails: declarations, and "<" without ">"
-_DECLARATION = re.compile(r"<[!?][^<>]*>?")
-_STRAY = re.compile(r"<(?=[^<>]*(?:<|\Z))")
-_HEADINGS = {f"h{level}": "#" * level for level in range(1, 7)}
-_BLOCKS = {
-    *_HEADINGS, "p", "div", "section", "article", "main", "header", "footer", "ul", "ol", "li", "table", "tr", "br",
-    "blockquote", "pre", "hr", "dl", "dt", "dd", "figure", "figcaption", "form", "fieldset", "details", "summary",
-    "address",
-}  # fmt: skip
-_LEFT_OUT = {"script", "style", "template", "noscript", "svg", "nav", "select", "button", "iframe", "object"}
+
+
+def documents(source: Source, refused: Report) -> Iterator[Document]:
+    """Yield the passages of a text, of Markdown or of a page as documents."""
+    root, dated = source.stem and PurePosixPath(source.stem).name, None
+    if source.format == "html":
+        try:
+            title, lines = html_lines(source)
+        except InvalidInput as error:
+            refused(Refused(source.name, 1, str(error)))
+            return
+    else:
+        lines = source.texts(refused)
+        if source.format == "markdown":
+            title, dated, lines = front_matter(lines)
+        else:
+            title = None
+    root, at = title or root, source.dated(dated)
+    for passage in passages(lines, markdown=source.format != "text"):
+        heading = " > ".join(passage.path) or root
+        yield Document(
+            text=passage.text,
+            title=heading,
+            occurred_at=at,
+            external_id=f"{source.name}:{digest(heading, passage.text)}",
+            metadata={"file": source.name, "line": passage.line},
+        )
+
+
+def front_matter(lines: _Lines) -> tuple[str | None, str | None, _Lines]:
+    """Skip YAML front matter between ``---`` lines; return its title, its date or time, and the remaining lines."""
+    head: list[tuple[int, str]] = []
+    title = dated = None
+    for number, line in lines:
+        head.append((number, line))
+        text = line.strip()
+        if len(head) == 1 and text != "---":
+            break
+        if len(head) > 1 and text in ("---", "..."):
+            return title, dated, lines
+        if match := re.match(r"title:\s*(.+)", text):
+            title = match[1].strip("\"' ") or None
+        elif match := _DATE.match(text):
+            dated = match[1]
+        if len(head) == _FRONT_MATTER_LINES:
+            break
+    return None, None, chain(head, lines)
 
 
 def html_lines(source: Source) -> tuple[str | None, Iterator[tuple[int, str]]]:
@@ -50,292 +88,3 @@ def html_lines(source: Source) -> tuple[str | None, Iterator[tuple[int, str]]]:
         text = data.decode("utf-8-sig", "replace")
     title, lines = to_lines(text)
     return title, iter(enumerate(lines, 1))
-
-
-def to_lines(text: str, *, mail: bool = False) -> tuple[str | None, list[str]]:
-    """Return the title of an HTML text, or None, and its text as lines of Markdown; with ">" where a mail quotes."""
-    page = _Page(mail=mail)
-    page.feed(_STRAY.sub("&lt;", _DECLARATION.sub("", _without_comments(text))))
-    page.close()
-    page.end_line()
-    return " ".join("".join(page.title).split()) or None, page.lines
-
-
-def _without_comments(text: str) -> str:
-    kept: list[str] = []
-    at = 0
-    while (begin := text.find("<!--", at)) >= 0:
-        kept.append(text[at:begin])
-        end = text.find("-->", begin + 4)
-        if end < 0:
-            return "".join(kept)
-        at = end + 3
-    return "".join((*kept, text[at:]))
-
-
-class _Page(HTMLParser):
-    """Parser that collects the title and the text of a page."""
-
-    def __init__(self, *, mail: bool = False) -> None:
-        super().__init__(convert_charrefs=True)
-        self._mail = mail
-        self._quotes: list[bool] = []  # of each open block quotation, whether it is part of another mail
-        self.title: list[str] = []
-        self.lines: list[str] = []
-        self._line: list[str] = []
-        self._begin = ""
-        self._left_out = 0
-        self._in_title = False
-        self._in_pre = 0
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Begin a block, or skip the content of an ignored element."""
-        if tag in _LEFT_OUT:
-            self._left_out += 1
-        elif tag == "title":
-            self._in_title = True
-        elif tag == "img" and (alt := dict(attrs).get("alt")) and not self._left_out:
-            self._line.append(f" [image: {' '.join(alt.split())}] ")
-        elif tag in ("td", "th"):
-            self._line.append(" ")
-        if tag in _BLOCKS:
-            self.end_line(blank=tag not in ("br", "li", "tr"))
-            self._begin = _HEADINGS.get(tag, "-" if tag == "li" else "")
-            self._in_pre += tag == "pre"
-        if tag == "blockquote" and self._mail:
-            self._quotes.append(self._in_quote or self._is_quote(dict(attrs)))
-
-    def handle_endtag(self, tag: str) -> None:
-        """End a block."""
-        if tag in _LEFT_OUT:
-            self._left_out = max(0, self._left_out - 1)
-        elif tag in ("title", "head"):
-            self._in_title = False
-        if tag in _BLOCKS:
-            self.end_line(blank=tag not in ("li", "tr"))
-            self._in_pre = max(0, self._in_pre - (tag == "pre"))
-        if tag == "blockquote" and self._quotes:
-            self._quotes.pop()
-
-    @property
-    def _in_quote(self) -> bool:
-        return bool(self._quotes) and self._quotes[-1]
-
-    def _is_quote(self, attrs: Mapping[str, str | None]) -> bool:
-        before = next((line for line in reversed(self.lines) if line), "")
-        classes = (attrs.get("class") or "").split()
-        marked = attrs.get("type") == "cite" or any(name.endswith(("_quote", "_quoted")) for name in classes)
-        return marked or _INTRODUCES.match(before) is not None
-
-    def handle_data(self, data: str) -> None:
-        """Add text to the title or the current line."""
-        if self._in_title:
-            self.title.append(data)
-        elif not self._left_out and self._in_pre:
-            first, *others = data.split("\n")
-            self._line.append(first)
-            for other in others:
-                self.end_line()
-                self._line.append(other)
-        elif not self._left_out:
-            self._line.append(data)
-
-    def end_line(self, *, blank: bool = False) -> None:
-        """Finish the line; with `blank`, add a blank line after it."""
-        words = "".join(self._line)
-        text = words.rstrip() if self._in_pre else " ".join(words.split())
-        if text:
-            text = f"{self._begin} {text}" if self._begin else text
-            self.lines.append(f"> {text}" if self._in_quote else text)
-            self._begin = ""
-        if blank and self.lines and self.lines[-1]:
-            self.lines.append("")
-        self._line = []
-
-
-# Mail ---------------------------------------------------------------------------------------------
-
-
-_REPLY = re.compile(r"\s{0,4}(?:re|aw|sv|antw|fwd?|wg)(?:\[\d{1,3}\])?:", re.IGNORECASE)
-_INTRODUCES = re.compile(r"(?:On |Am |Le |El |Il ).{0,200}:\s{0,4}\Z|.{0,200} (?:wrote|schrieb|writes):\s{0,4}\Z")
-_WROTE = re.compile(r"\s{0,4}(?:wrote|schrieb|writes):\s{0,4}\Z")
-_ORIGINAL = re.compile(r"\s{0,4}-{2,10} ?(?:Original Message|Urspr.{1,2}ngliche Nachricht) ?-{2,10}\s{0,4}\Z")
-_HEADS = (("From: ", "Sent: ", "Date: ", "Subject: "), ("Von: ", "Gesendet: ", "Datum: ", "Betreff: "))
-_FORWARD = re.compile(r"\s{0,4}(?:fwd?|wg)(?:\[\d{1,3}\])?:", re.IGNORECASE)
-_SURNAME_FIRST = re.compile(r"([^\W\d_][\w'’-]{1,40}(?: [\w'’-]{1,40})?), ([^\W\d_][\w'’-]{1,40})(?: \w\.?)?")
-_NO_GIVEN_NAMES = frozenset("inc ltd llc llp plc gmbh ag kg bv nv sa se corp co phd md jr sr esq".split())
-_MAX_HEADER = 2000
-_ID = re.compile(r"<[^<>\s]{1,900}>")
-
-
-class _ShortHeaders(Compat32):
-    """Policy that truncates headers, as `email` is slow on long ones."""
-
-    def header_source_parse(self, sourcelines: list[str]) -> tuple[str, str]:
-        """Return name and value of a header."""
-        name, value = super().header_source_parse(sourcelines)
-        return name, value[:_MAX_HEADER]
-
-
-def mails(source: Source, refused: Report) -> Iterator[Turn]:
-    """Yield the mails of a file, each as a turn of its sender in the session of its thread."""
-    for line, data in _messages(source, refused):
-        try:
-            yield _turn(email.message_from_bytes(data, policy=_ShortHeaders()), source, line)
-        except InvalidInput as error:
-            refused(Refused(source.name, line, reason_of(error)))
-        except (
-            ValueError,
-            LookupError,
-            TypeError,
-            AttributeError,
-            RecursionError,
-        ) as error:  # raised for malformed headers
-            refused(Refused(source.name, line, f"unreadable mail: {error}"))
-
-
-def _messages(source: Source, refused: Report) -> Iterator[tuple[int, bytes]]:
-    """Yield (first line number, bytes) of each message; in an mbox "From " after a blank line begins a message."""
-    held: list[bytes] = []
-    begin, size, after_blank = 1, 0, True
-    for number, line in enumerate(source.stream, 1):
-        if source.format == "mbox" and after_blank and line.startswith(b"From "):
-            yield from _whole(source, refused, begin, held, size)
-            held, begin, size = [], number + 1, 0
-        else:
-            size += len(line)
-            if size <= MAX_RECORD_BYTES:
-                held.append(line[1:] if source.format == "mbox" and line.startswith(b">From ") else line)
-        after_blank = not line.strip()
-    yield from _whole(source, refused, begin, held, size)
-
-
-def _whole(source: Source, refused: Report, line: int, held: list[bytes], size: int) -> Iterator[tuple[int, bytes]]:
-    if size > MAX_RECORD_BYTES:
-        refused(Refused(source.name, line, f"a mail longer than {MAX_RECORD_BYTES >> 20} MiB"))
-    elif any(part.strip() for part in held):
-        yield line, b"".join(held)
-
-
-def _turn(message: Message, source: Source, line: int) -> Turn:
-    stated = {name: _header(message, name) for name in ("From", "To", "Date", "Subject", "Message-ID")}
-    if not any(stated.values()):
-        raise InvalidInput("not a mail: From, To, Date, Subject and Message-ID are missing")
-    subject = " ".join(stated["Subject"].split())
-    body, attachments = _body(message, forwards=_FORWARD.match(subject) is not None)
-    text = body if not subject or _REPLY.match(subject) else f"{subject}\n\n{body}"
-    senders, receivers = _names(message, "From"), _names(message, "To")
-    number = _ID.search(stated["Message-ID"])
-    thread = _ID.search(_header(message, "References")) or _ID.search(_header(message, "In-Reply-To")) or number
-    metadata = {"subject": subject, "to": ", ".join(receivers)[:500], "file": source.name, "line": line}
-    return Turn(
-        text=text.strip() or (subject if not attachments else ""),
-        speaker=senders[0] if senders else None,
-        session_id=thread[0].strip("<>") if thread else None,
-        occurred_at=_date(stated["Date"]) or source.dated(),
-        external_id=number[0].strip("<>") if number else f"{source.name}:{digest(stated['Date'], subject, body)}",
-        attachments=tuple(attachments),
-        metadata={name: value for name, value in metadata.items() if value != ""},
-    )
-
-
-def _header(message: Message, name: str) -> str:
-    """Return a decoded header, or the raw one if it can't be decoded."""
-    return _plain(str(message.get(name) or ""))
-
-
-def _plain(raw: str) -> str:
-    try:
-        return str(make_header(decode_header(raw)))
-    except (ValueError, LookupError):
-        return raw
-
-
-def _names(message: Message, header: str) -> list[str]:
-    """Return the name of each address in a header, or the address if it has none."""
-    found = getaddresses([str(message.get(header) or "")])  # before decoding, as names may contain commas
-    return [_in_order(_plain(name).strip()) or address for name, address in found if name or address]
-
-
-def _in_order(name: str) -> str:
-    """Return "Tom Becker" for "Becker, Tom", as directories of firms write it."""
-    found = _SURNAME_FIRST.fullmatch(name)
-    return f"{found[2]} {found[1]}" if found and found[2].lower() not in _NO_GIVEN_NAMES else name
-
-
-def _date(header: str) -> datetime | None:
-    try:
-        at = parsedate_to_datetime(header)
-        at = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
-        at.astimezone(UTC)  # raises if the result is before the year 1
-        return at
-    except (ValueError, TypeError, IndexError, OverflowError):
-        return None
-
-
-def _body(message: Message, *, forwards: bool) -> tuple[str, list[Attachment]]:
-    """Return the body of a mail without quotes and signature, but with what it forwards, and its attachments."""
-    plain: list[str] = []
-    pages: list[str] = []
-    attachments: list[Attachment] = []
-    for part in message.walk():
-        if part.is_multipart():
-            continue
-        name = part.get_filename()
-        data = part.get_payload(decode=True)
-        raw = data if isinstance(data, bytes) else b""
-        if part.get_content_maintype() != "text" or name or part.get_content_disposition() == "attachment":
-            kind = part.get_content_maintype()
-            attachments.append(
-                Attachment(
-                    kind=kind if kind in ("image", "audio", "video") else "file",
-                    name=name,
-                    media_type=part.get_content_type(),
-                    description=_header(part, "Content-Description") or None,
-                    size=len(raw),
-                )
-            )
-        else:
-            (pages if part.get_content_subtype() == "html" else plain).append(_decoded(raw, part.get_content_charset()))
-    if plain or not pages:
-        return _unquoted("\n".join(plain), forwards=forwards), attachments
-    lines = (line for page in pages for line in to_lines(page, mail=not forwards)[1])
-    return _unquoted("\n".join(lines), forwards=forwards), attachments
-
-
-def _decoded(data: bytes, charset: str | None) -> str:
-    try:
-        return data.decode(charset or "utf-8", "replace")
-    except LookupError:
-        return data.decode("utf-8", "replace")
-
-
-def _is_head(lines: Sequence[str]) -> bool:
-    """Return whether lines begin with the head that some programs put over a quoted mail: "From: …", "Sent: …"."""
-    words = next((words for words in _HEADS if lines[0].startswith(words[0])), None)
-    if words is None:
-        return False
-    _, sent, date, subject = (f"\n{word}" for word in words)
-    head = "\n".join(("", *lines[1:]))
-    return sent in head or (date in head and subject in head)
-
-
-def _unquoted(text: str, *, forwards: bool) -> str:
-    kept: list[str] = []
-    lines = text.splitlines()
-    for number, line in enumerate(lines):
-        if line.rstrip("\r\n") in ("-- ", "--"):
-            break
-        if not forwards and (_ORIGINAL.match(line) or _is_head(lines[number : number + 4])) and any(kept):
-            break
-        if line.startswith(">"):
-            while kept and not kept[-1].strip():
-                kept.pop()
-            if len(kept) > 1 and _WROTE.match(kept[-1]) and _INTRODUCES.match(f"{kept[-2]}:"):
-                kept.pop()  # "On Monday Tom Becker <tom@example.com>", and below it "wrote:"
-                kept.pop()
-            elif kept and _INTRODUCES.match(kept[-1]):
-                kept.pop()
-            continue
-        kept.append(line.rstrip())
-    return "\n".join(kept).strip()

@@ -8,16 +8,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
 from itertools import chain, islice
-from typing import TYPE_CHECKING
 
 from graphmem.errors import InvalidInput
+from graphmem.ingest.formats.source import Refused, Report, Source
 from graphmem.ingest.records import hour_of, reason_of
 from graphmem.inputs import Turn
 from graphmem.messages import digest
 from graphmem.models import Attachment
-
-if TYPE_CHECKING:
-    from graphmem.ingest.formats.source import Report, Source
 
 _NAME = r"(?P<name>[^\W\d_][^:\t\n]{0,39}?)"
 _CLOCK = r"(?P<clock>\d{1,2}:\d\d(?::\d\d)?)"
@@ -87,8 +84,6 @@ def transcript_turns(source: Source, refused: Report) -> Iterator[Turn]:
     Turns of LINE have its dates; others have the time of the file (`Source.dated`), and the time of the call as
     metadata `start`.
     """
-    from graphmem.ingest.formats.source import Refused
-
     lines = source.texts(refused)
     head = list(islice(lines, _EXAMINED))
     kind = kind_of([text for _, text in head]) or _PLAIN

@@ -15,7 +15,7 @@ import pytest
 
 from graphmem import GraphMemory, InvalidInput
 from graphmem.ingest.files import FileLoad, FileOptions, find_files, names_of
-from graphmem.ingest.formats.source import Member
+from graphmem.ingest.formats.archives import Member
 from graphmem.ingest.readers import open_source, read_items
 from graphmem.models import Episode, EpisodeQuery
 from graphmem.search.context import render_episode

@@ -19,8 +19,8 @@ import pytest
 
 from graphmem.errors import InvalidInput
 from graphmem.ingest.files import find_files
-from graphmem.ingest.formats.documents import to_lines
 from graphmem.ingest.formats.json_files import json_values
+from graphmem.ingest.formats.pages import to_lines
 from graphmem.ingest.readers import FORMATS, Format, Refused, guess_format, open_source, read_items, read_triples
 from graphmem.inputs import Document, Turn
 from graphmem.messages import Attachment

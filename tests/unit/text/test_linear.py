@@ -18,9 +18,10 @@ import pytest
 
 import graphmem
 from graphmem import GraphMemory
-from graphmem.ingest import content_filter, readers
+from graphmem.ingest import content_filter
 from graphmem.ingest.extract.llm_selection import words as grounded
 from graphmem.ingest.extract.spacy.prepare import prose
+from graphmem.ingest.formats.passages import passages
 from graphmem.llm.chat import as_data
 from graphmem.models import Episode, Scope
 from graphmem.protocols import backend
@@ -135,7 +136,7 @@ PATTERNS = {pattern: name for name, pattern in reversed(list(patterns()))}
 MATCHED = {
     *(f"graphmem.ingest.content_filter.{name}" for name in ("_LOG", "_NUMBER", "_STATEMENT", "_TRACE")),
     "graphmem.ingest.failures._STORED",
-    "graphmem.ingest.formats.chats._FILE",
+    "graphmem.ingest.formats.whatsapp._FILE",
 }
 """Patterns that are applied to the beginning of a text alone."""
 READER = HeuristicRouter()
@@ -152,8 +153,8 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "redact": lambda s: redact.PatternRedactor().redact(s, ()),
     "injection": injection.looks_like_injection,
     "is_code": content_filter.is_code,
-    "plain text": lambda s: list(readers.passages(enumerate(s.split("\n")))),
-    "markdown": lambda s: list(readers.passages(enumerate(s.split("\n")), markdown=True)),
+    "plain text": lambda s: list(passages(enumerate(s.split("\n")))),
+    "markdown": lambda s: list(passages(enumerate(s.split("\n")), markdown=True)),
     "route": lambda s: READER.route(s, ["Maya Chen"], now=NOW),
     "phrases": lambda s: PlainPhrases().find([s]),
     "bare_title": bare_title,

@@ -1,22 +1,31 @@
-"""Readers of line- and cue-based transcripts: WhatsApp exports and subtitles."""
+"""WhatsApp exports of Android and iPhones, in several languages."""
 
 from __future__ import annotations
 
-import html
 import mimetypes
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import pairwise
 
 from graphmem.errors import InvalidInput
-from graphmem.ingest.formats.source import WHATSAPP_LINE, DateOrder, Refused, Report, Source
-from graphmem.ingest.records import hour_of, in_order, reason_of
+from graphmem.ingest.formats.source import DateOrder, Refused, Report, Source
+from graphmem.ingest.records import (
+    hour_of,
+    in_order,
+    reason_of,
+)
 from graphmem.inputs import Turn
 from graphmem.messages import digest
 from graphmem.models import Attachment
 
+_SPACE = "[ \u00a0\u202f]"
+WHATSAPP_LINE = re.compile(
+    rf"[\u200e\u200f\ufeff]{{0,3}}\[?(\d{{1,4}})([./-])(\d{{1,2}})\2(\d{{1,4}}),?(?:{_SPACE}à)?{_SPACE}"
+    rf"(午前|午後|上午|下午)?{_SPACE}?(\d{{1,2}})[:.](\d{{2}})"
+    rf"(?:[:.](\d{{2}}))?{_SPACE}?([AaPp]\.?{_SPACE}?[Mm]\.?)?(?:\]{_SPACE}?|{_SPACE}-{_SPACE})(.*)",
+    re.DOTALL,
+)
 _FILE = re.compile(
     r"<(?:attached|Anhang|adjunto|pièce jointe|allegato): ([^<>]{1,255})>"
     r"|([^\n/\\<>]{1,255}\.\w{2,5}) \((?:file attached|Datei angehängt|archivo adjunto|fichier joint|file allegato)\)"
@@ -51,17 +60,6 @@ _SHARED = re.compile(r"[^\s:]{1,30} ?:(?: ?https?://|\n)")  # marked by iPhones 
 _MARK = "\u200e"
 _MARKS = dict.fromkeys(map(ord, f"{_MARK}\u200f\u202a\u202c\u2066\u2067\u2068\u2069\ufeff"))
 _MAX_SPEAKER = 100
-
-_CUE = re.compile(r"\s{0,8}(?:(\d{1,3}):)?(\d{1,2}):(\d\d)[.,](\d{1,3})\s{1,8}-->")
-_VOICE = re.compile(r"<v(?:\.[^\s<>]{1,80})?\s([^<>]{1,200})>")
-_TAG = re.compile(r"<[^<>]*>")
-_LABEL = re.compile(r"[^\s:][^:\n]{0,59}: ")
-_NO_NAME = re.compile(r"[^\w\s.,'’()-]")
-_MOST = 0.8  # of the cues of a file that names all speakers
-_MAX_JOINED = 1000
-
-
-# WhatsApp ------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
@@ -194,97 +192,3 @@ def _file(name: str) -> Attachment:
     media_type = mimetypes.guess_type(name)[0]
     kind = (media_type or "").partition("/")[0]
     return Attachment(kind=kind if kind in ("image", "audio", "video") else "file", name=name, media_type=media_type)
-
-
-# Subtitles -----------------------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class _Cue:
-    line: int
-    start: str
-    speaker: str | None
-    text: str
-
-
-def subtitle_turns(source: Source, refused: Report) -> Iterator[Turn]:
-    """Yield the turns of SRT or WebVTT subtitles; the cues of one sentence of one speaker form one turn.
-
-    Turns have the time of the file (`Source.dated`), as cue times are relative to an unknown start. The cue time is
-    stored as metadata `start`.
-    """
-    found, at = False, source.dated()
-    for cue in _joined(_cues(list(source.texts(refused)))):
-        found = True
-        try:
-            yield Turn(
-                text=cue.text,
-                speaker=cue.speaker,
-                session_id=source.stem,
-                occurred_at=at,
-                external_id=f"{source.name}:{digest(cue.start, cue.speaker, cue.text)}",
-                metadata={"file": source.name, "start": cue.start},
-            )
-        except InvalidInput as error:
-            refused(Refused(source.name, cue.line, reason_of(error)))
-    if not found:
-        refused(Refused(source.name, 1, "no cue found: expected a line such as 00:00:01,000 --> 00:00:04,000"))
-
-
-def _cues(lines: Sequence[tuple[int, str]]) -> Iterator[_Cue]:
-    firsts = [text for (_, line), (_, text) in pairwise(lines) if _CUE.match(line)]
-    names_all = sum(_LABEL.match(text) is not None for text in firsts) >= _MOST * max(len(firsts), 3)
-    cue: _Cue | None = None
-    for number, raw in lines:
-        line = raw.strip()
-        if match := _CUE.match(raw):
-            if cue is not None and cue.text:
-                yield cue
-            hours, minutes, seconds, rest = match.groups()
-            start = f"{int(hours or 0):02}:{int(minutes):02}:{seconds}.{rest.ljust(3, '0')}"
-            cue = _Cue(number, start, None, "")
-        elif not line and cue is not None:
-            if cue.text:
-                yield cue
-            cue = None
-        elif cue is not None:
-            speaker, text = _spoken(line, names_all=names_all and not cue.text)
-            if speaker is not None and cue.text:
-                yield cue
-                cue = _Cue(number, cue.start, None, "")
-            cue.speaker = speaker or cue.speaker
-            cue.text = f"{cue.text} {text}".strip()
-    if cue is not None and cue.text:
-        yield cue
-
-
-def _spoken(line: str, *, names_all: bool) -> tuple[str | None, str]:
-    """Return the speaker from a voice tag or "Name: ", or None, and the text without tags.
-
-    A name may be in lower case if the file names the speaker of all its cues.
-    """
-    voice = _VOICE.match(line)
-    text = html.unescape(_TAG.sub("", line)).strip().removeprefix(">>").strip()
-    if voice is not None:
-        return html.unescape(voice[1]).strip(), text
-    name, colon, rest = text.partition(": ")
-    words = name.split()
-    is_name = all(word[0].isupper() for word in words) or (names_all and not _NO_NAME.search(name))
-    if colon and 1 <= len(words) <= 4 and len(name) <= 60 and is_name:
-        return name, rest.strip()
-    return None, text
-
-
-def _joined(cues: Iterator[_Cue]) -> Iterator[_Cue]:
-    """Yield cues merged with the following ones that continue their sentence."""
-    held: _Cue | None = None
-    for cue in cues:
-        continues = held is not None and cue.speaker in (None, held.speaker) and held.text[-1] not in ".!?…。！？"
-        if held is not None and continues and len(held.text) + len(cue.text) < _MAX_JOINED:
-            held.text += f" {cue.text}"
-            continue
-        if held is not None:
-            yield held
-        held = cue
-    if held is not None:
-        yield held
