@@ -2,7 +2,7 @@
 
 | kind | modules |
 |---|---|
-| texts, Markdown, HTML | `documents`, `passages`, `pages` |
+| texts, Markdown, HTML | `documents`, `passages`, `markdown`, `pages` |
 | mail | `mail` |
 | tables | `tables` |
 | JSON | `json_files`; exports told by their fields in `exports`: `assistants`, `messengers`; `chatgpt`, `slack` |

@@ -4,70 +4,66 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import chain
+from itertools import chain, islice
 from pathlib import PurePosixPath
 
 from graphmem.errors import InvalidInput
+from graphmem.ingest.formats.markdown import Note, plain_properties, read_front_matter, without_markup
 from graphmem.ingest.formats.pages import to_lines
-from graphmem.ingest.formats.passages import passages
+from graphmem.ingest.formats.passages import Passage, passages
 from graphmem.ingest.formats.source import MAX_RECORD_BYTES, Refused, Report, Source
 from graphmem.inputs import Document
 from graphmem.messages import digest
+from graphmem.models import Scalar
 
-_Lines = Iterator[tuple[int, str]]
-_FRONT_MATTER_LINES = 100
-_DATE = re.compile(
-    r"date:\s*[\"'\[]*(\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z| ?[+-]\d\d:?\d\d)?)?)",
-    re.IGNORECASE,
-)
+_TAGGED = 1000  # passages of a note whose tags are those of all of them
 _CHARSET = re.compile(rb"<meta[^<>]{0,200}?charset\s{0,4}=\s{0,4}[\"']?([\w.:-]{1,40})", re.IGNORECASE)
 
 
 def documents(source: Source, refused: Report) -> Iterator[Document]:
     """Yield the passages of a text, of Markdown or of a page as documents."""
-    root, dated = source.stem and PurePosixPath(source.stem).name, None
+    note = Note()
     if source.format == "html":
         try:
-            title, lines = html_lines(source)
+            note.title, lines = html_lines(source)
         except InvalidInput as error:
             refused(Refused(source.name, 1, str(error)))
             return
     else:
         lines = source.texts(refused)
         if source.format == "markdown":
-            title, dated, lines = front_matter(lines)
-        else:
-            title = None
-    root, at = title or root, source.dated(dated)
-    for passage in passages(lines, markdown=source.format != "text"):
-        heading = " > ".join(passage.path) or root
+            note, lines = read_front_matter(lines)
+    root, at = note.title or (source.stem and PurePosixPath(source.stem).name), source.dated(note.dated)
+    found = passages(lines, markdown=source.format != "text")
+    for raw, shown, metadata in _shown(note, found) if source.format == "markdown" else ((p, p, {}) for p in found):
         yield Document(
-            text=passage.text,
-            title=heading,
+            text=shown.text,
+            title=" > ".join(shown.path) or root,
             occurred_at=at,
-            external_id=f"{source.name}:{digest(heading, passage.text)}",
-            metadata={"file": source.name, "line": passage.line},
+            external_id=f"{source.name}:{digest(' > '.join(raw.path) or root, raw.text)}",
+            metadata={**metadata, "file": source.name, "line": shown.line},
         )
 
 
-def front_matter(lines: _Lines) -> tuple[str | None, str | None, _Lines]:
-    """Skip YAML front matter between ``---`` lines; return its title, its date or time, and the remaining lines."""
-    head: list[tuple[int, str]] = []
-    title = dated = None
-    for number, line in lines:
-        head.append((number, line))
-        text = line.strip()
-        if len(head) == 1 and text != "---":
-            break
-        if len(head) > 1 and text in ("---", "..."):
-            return title, dated, lines
-        if match := re.match(r"title:\s*(.+)", text):
-            title = match[1].strip("\"' ") or None
-        elif match := _DATE.match(text):
-            dated = match[1]
-        if len(head) == _FRONT_MATTER_LINES:
-            break
-    return None, None, chain(head, lines)
+def _shown(note: Note, found: Iterator[Passage]) -> Iterator[tuple[Passage, Passage, dict[str, Scalar]]]:
+    """Yield the passages of a note, as they are written and as they are shown, with their metadata.
+
+    Links are those of the passage and of the properties, tags those of the whole note: of its properties and of its
+    first 1,000 passages. A note without a text has its properties as the text.
+    """
+    of_note: dict[str, None] = {}
+    note.properties = plain_properties(note.properties, of_note)
+
+    def shown(raw: Passage) -> tuple[Passage, Passage, dict[str, None]]:
+        links = dict(of_note)
+        path, text = (tuple(without_markup(each, note.tags, links) for each in part) for part in (raw.path, [raw.text]))
+        return raw, Passage(path, text[0], raw.line), links
+
+    head = [shown(raw) for raw in islice(found, _TAGGED)]
+    if not head and (text := note.text):
+        head = [shown(Passage((), text, 1))]
+    for raw, plain, links in chain(head, map(shown, found)):
+        yield raw, plain, note.metadata(links)
 
 
 def html_lines(source: Source) -> tuple[str | None, Iterator[tuple[int, str]]]:

@@ -21,6 +21,7 @@ from graphmem import GraphMemory
 from graphmem.ingest import content_filter
 from graphmem.ingest.extract.llm_selection import words as grounded
 from graphmem.ingest.extract.spacy.prepare import prose
+from graphmem.ingest.formats.markdown import without_markup
 from graphmem.ingest.formats.passages import passages
 from graphmem.llm.chat import as_data
 from graphmem.models import Episode, Scope
@@ -155,6 +156,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "is_code": content_filter.is_code,
     "plain text": lambda s: list(passages(enumerate(s.split("\n")))),
     "markdown": lambda s: list(passages(enumerate(s.split("\n")), markdown=True)),
+    "wikilinks": lambda s: without_markup(s, {}, {}),
     "route": lambda s: READER.route(s, ["Maya Chen"], now=NOW),
     "phrases": lambda s: PlainPhrases().find([s]),
     "bare_title": bare_title,
