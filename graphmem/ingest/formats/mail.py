@@ -22,7 +22,11 @@ from graphmem.messages import digest
 from graphmem.models import Attachment
 
 _REPLY = re.compile(r"\s{0,4}(?:re|aw|sv|antw|fwd?|wg)(?:\[\d{1,3}\])?:", re.IGNORECASE)
-_WROTE = re.compile(r"\s{0,4}(?:wrote|schrieb|writes):\s{0,4}\Z")
+_BEGINS_INTRODUCTION = re.compile(r"(?:On|Am|Le|El|Il) .{0,200}[^\s.!?:]\s{0,4}\Z")
+_ENDS_INTRODUCTION = re.compile(
+    r"(?!(?:On|Am|Le|El|Il) )\s{0,4}(?:wrote|schrieb|writes|[^@\n]{0,100}@[^@\n]{1,150}) ?:\s{0,4}\Z"
+)
+"""The two lines of "On Mon, 3 Nov 2025 at 10:00, Ana Silva" and "<ana@example.org> wrote:"."""
 _ORIGINAL = re.compile(r"\s{0,4}-{2,10} ?(?:Original Message|Urspr.{1,2}ngliche Nachricht) ?-{2,10}\s{0,4}\Z")
 _HEADS = (("From: ", "Sent: ", "Date: ", "Subject: "), ("Von: ", "Gesendet: ", "Datum: ", "Betreff: "))
 _FORWARD = re.compile(r"\s{0,4}(?:fwd?|wg)(?:\[\d{1,3}\])?:", re.IGNORECASE)
@@ -195,9 +199,8 @@ def _unquoted(text: str, *, forwards: bool) -> str:
         if line.startswith(">"):
             while kept and not kept[-1].strip():
                 kept.pop()
-            if len(kept) > 1 and _WROTE.match(kept[-1]) and INTRODUCES.match(f"{kept[-2]}:"):
-                kept.pop()  # "On Monday Tom Becker <tom@example.com>", and below it "wrote:"
-                kept.pop()
+            if len(kept) > 1 and _ENDS_INTRODUCTION.match(kept[-1]) and _BEGINS_INTRODUCTION.match(kept[-2]):
+                del kept[-2:]
             elif kept and INTRODUCES.match(kept[-1]):
                 kept.pop()
             continue

@@ -492,11 +492,20 @@ HEAD = "From: Tom Becker <t@h.example>\nSubject: {subject}\nMessage-ID: <1@h>\nC
         ("plain", "Good.\n\nVon: Ann\nBetreff: x\nDatum: 2. März 2026 um 10:00\nAn: Tom\n\nIch lebe.\n"),
         ("html", "<p>Good.</p><p><b>Von:</b> Ann<br><b>Gesendet:</b> Montag<br><b>An:</b> Tom</p><p>Ich lebe.</p>"),
         ("plain", "Good.\n\nOn Mon, 2 Mar 2026 at 10:00 Ann <a@h.example>\nwrote:\n\n> I live.\n"),
+        ("plain", "Good.\n\nOn Mon, 3 Nov 2025 at 10:00, Ana Silva\n<ana@h.example> wrote:\n\n> I live.\n"),
+        ("plain", "Good.\n\nOn Mon, Nov 3, 2025 at 10:00 AM Ana Silva <\nana@h.example> wrote:\n\n> I live.\n"),
+        ("plain", "Good.\n\nLe lun. 3 nov. 2025 à 10:00, Ana Silva\n<ana@h.example> a écrit :\n\n> I live.\n"),
     ],
 )
 def test_a_reply_is_read_without_what_it_quotes(tmp_path: Path, kind: str, body: str) -> None:
     [turn], _ = turns_of(tmp_path, "a.eml", HEAD.format(subject="Re: x", kind=kind) + body)
     assert turn.text == "Good."
+
+
+def test_a_sentence_above_the_line_that_introduces_a_quotation_is_kept(tmp_path: Path) -> None:
+    body = "On Friday we go\nOn Mon, 3 Nov 2025 Ana <ana@h.example> wrote:\n> I live.\n"
+    [turn], _ = turns_of(tmp_path, "a.eml", HEAD.format(subject="Re: x", kind="plain") + body)
+    assert turn.text == "On Friday we go"
 
 
 @pytest.mark.parametrize(
