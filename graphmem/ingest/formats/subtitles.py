@@ -7,13 +7,15 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import PurePosixPath
+from typing import Any
 
 from graphmem.errors import InvalidInput
 from graphmem.ingest.formats.source import Refused, Report, Source
 from graphmem.ingest.records import (
     reason_of,
 )
-from graphmem.inputs import Turn
+from graphmem.inputs import Document, Turn
 from graphmem.messages import digest
 
 _CUE = re.compile(r"\s{0,8}(?:(\d{1,3}):)?(\d{1,2}):(\d\d)[.,](\d{1,3})\s{1,8}-->")
@@ -33,24 +35,28 @@ class _Cue:
     text: str
 
 
-def subtitle_turns(source: Source, refused: Report) -> Iterator[Turn]:
+def subtitle_turns(source: Source, refused: Report) -> Iterator[Turn | Document]:
     """Yield the turns of SRT or WebVTT subtitles; the cues of one sentence of one speaker form one turn.
 
-    Turns have the time of the file (`Source.dated`), as cue times are relative to an unknown start. The cue time is
+    Cues without a speaker are documents of up to 1,000 characters, as nobody is known to say them.
+
+    Items have the time of the file (`Source.dated`), as cue times are relative to an unknown start. The cue time is
     stored as metadata `start`.
     """
     found, at = False, source.dated()
     for cue in _joined(_cues(list(source.texts(refused)))):
         found = True
+        of_item: dict[str, Any] = {
+            "text": cue.text,
+            "occurred_at": at,
+            "external_id": f"{source.name}:{digest(cue.start, cue.speaker, cue.text)}",
+            "metadata": {"file": source.name, "start": cue.start},
+        }
         try:
-            yield Turn(
-                text=cue.text,
-                speaker=cue.speaker,
-                session_id=source.stem,
-                occurred_at=at,
-                external_id=f"{source.name}:{digest(cue.start, cue.speaker, cue.text)}",
-                metadata={"file": source.name, "start": cue.start},
-            )
+            if cue.speaker is None:
+                yield Document(title=source.stem and PurePosixPath(source.stem).name, **of_item)
+            else:
+                yield Turn(speaker=cue.speaker, session_id=source.stem, **of_item)
         except InvalidInput as error:
             refused(Refused(source.name, cue.line, reason_of(error)))
     if not found:
@@ -102,10 +108,11 @@ def _spoken(line: str, *, names_all: bool) -> tuple[str | None, str]:
 
 
 def _joined(cues: Iterator[_Cue]) -> Iterator[_Cue]:
-    """Yield cues merged with the following ones that continue their sentence."""
+    """Yield cues merged with the following ones that continue their sentence, or that have no speaker either."""
     held: _Cue | None = None
     for cue in cues:
-        continues = held is not None and cue.speaker in (None, held.speaker) and held.text[-1] not in ".!?…。！？"
+        continues = held is not None and cue.speaker in (None, held.speaker)
+        continues = continues and (held.speaker is None or held.text[-1] not in ".!?…。！？")
         if held is not None and continues and len(held.text) + len(cue.text) < _MAX_JOINED:
             held.text += f" {cue.text}"
             continue

@@ -768,9 +768,18 @@ def test_a_name_in_lower_case_is_a_speaker_where_all_cues_have_one(
     assert all("patel" not in turn.text for turn in turns)
 
 
-def test_subtitles_are_read_without_their_marks(tmp_path: Path) -> None:
-    turns, _ = turns_of(tmp_path, "film.srt", SRT)
-    assert [turn.text for turn in turns] == ["I moved to Lisbon.", "Really?"]
+def test_subtitles_without_names_are_documents_as_nobody_says_them(tmp_path: Path) -> None:
+    more = (f"{n}\n00:01:{n},000 --> 00:01:{n},900\nI live in {'Oslo ' * 60}.\n" for n in range(10, 15))
+    (tmp_path / "film.srt").write_text("\n".join((SRT, *more)))
+    with open_source(tmp_path / "film.srt") as source:
+        items = list(read_items(source, lambda _: None))
+    assert {type(item) for item in items} == {Document}
+    assert items[0].text.startswith("I moved to Lisbon. Really? I live in")
+    assert [(item.metadata["start"], len(item.text) < 1000) for item in items] == [
+        ("00:00:01.000", True),
+        ("00:01:13.000", True),
+    ]
+    assert {item.title for item in items if isinstance(item, Document)} == {"film"}
 
 
 def test_a_page_is_cut_at_its_headings(tmp_path: Path) -> None:
