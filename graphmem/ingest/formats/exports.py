@@ -17,7 +17,14 @@ from graphmem.ingest.formats.assistants import (
     gemini_message,
     share_gpt,
 )
-from graphmem.ingest.formats.messengers import discord, google_chat, messenger, telegram, telegram_account
+from graphmem.ingest.formats.messengers import (
+    discord,
+    encrypted_messenger,
+    google_chat,
+    messenger,
+    telegram,
+    telegram_account,
+)
 from graphmem.ingest.formats.values import Record, as_dict, dicts
 from graphmem.ingest.records import thread_of
 from graphmem.messages import THOUGHTS
@@ -115,6 +122,7 @@ EXPORTS = tuple(
         ("Telegram", "about chats", "", "", telegram_account),
         ("Telegram", "type id messages", "id type date text", "", telegram),
         ("Messenger", "participants messages", "sender_name timestamp_ms", "", messenger),
+        ("Messenger", "participants threadName messages", "senderName timestamp", "", encrypted_messenger),
         ("Google Chat", "messages", "creator created_date", "", google_chat),
         ("Discord", "guild channel messages", "", "", discord),
     )

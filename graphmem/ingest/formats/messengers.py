@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import mimetypes
+import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timezone
 from typing import Any, cast
 
@@ -78,7 +80,8 @@ def _with_offset(seconds: object, clock: object) -> object:
         return clock
 
 
-_MESSENGER_KINDS = dict.fromkeys(("photos", "gifs", "sticker"), "image") | {
+_MESSENGER_KINDS: Mapping[str, str | None] = dict.fromkeys(("photos", "gifs", "sticker"), "image") | {
+    "media": None,
     "videos": "video",
     "audio_files": "audio",
     "files": "file",
@@ -101,7 +104,7 @@ def messenger(record: Record, left_out: Counter[str], _: str | None) -> Iterator
             continue
         speaker, text, share = (_mended(message.get(name)) for name in ("sender_name", "content", "share"))
         files = [
-            file_fields(kind, each.get("uri"))
+            file_fields(kind, each.get("uri"), None if kind else mimetypes.guess_type(str(each.get("uri")))[0])
             for name, kind in _MESSENGER_KINDS.items()
             for each in (dicts(message.get(name)) or [as_dict(message.get(name))])
             if each
@@ -115,6 +118,15 @@ def messenger(record: Record, left_out: Counter[str], _: str | None) -> Iterator
             "external_id": f"messenger:{digest(session, speaker, text, sent(message), files)}",
             "attachments": files,
         }
+
+
+def encrypted_messenger(record: Record, left_out: Counter[str], file: str | None) -> Iterator[Record]:
+    """Yield the messages of a thread of Messenger as exported since chats are encrypted end to end."""
+    names = {"senderName": "sender_name", "timestamp": "timestamp_ms", "text": "content", "isUnsent": "is_unsent"}
+    messages = [{names.get(key, key): item for key, item in one.items()} for one in dicts(record["messages"])]
+    thread = str(record["threadName"])
+    title = re.sub(r"_\d{1,9}$", "", thread)
+    yield from messenger({"thread_path": thread, "title": title, "messages": messages}, left_out, file)
 
 
 def _mended(text: object) -> Any:

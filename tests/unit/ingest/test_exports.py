@@ -359,6 +359,21 @@ def test_a_messenger_export_is_read_in_the_order_of_its_times_and_with_its_lette
     assert notes == ["left out: calls and withdrawn messages (1)"]
 
 
+def test_an_export_of_encrypted_messenger_chats_is_read_in_the_order_of_its_times(tmp_path: Path) -> None:
+    def sent(at: int, text: str, *media: str, unsent: bool = False) -> dict[str, Any]:
+        about = {"isUnsent": unsent, "media": [{"uri": uri} for uri in media], "reactions": []}
+        return {**about, "senderName": "José", "text": text, "timestamp": 1772355600000 + at, "type": "text"}
+
+    messages = [sent(60000, "", "./media/p.jpg"), sent(30000, "", unsent=True), sent(0, "café at noon?")]
+    thread = {"participants": ["José", "Ben"], "threadName": "Ben_12", "messages": messages}
+    turns, notes, refused = read(tmp_path, "Ben_12.json", thread)
+    assert said(turns) == [(None, "José", "café at noon?"), (None, "José", "[image: p.jpg]")]
+    assert turns[0].occurred_at == datetime(2026, 3, 1, 9, tzinfo=UTC)
+    assert turns[1].attachments == (Attachment(kind="image", name="p.jpg", media_type="image/jpeg"),)
+    assert {(turn.session_id, turn.metadata["conversation"]) for turn in turns} == {("Ben_12", "Ben")}
+    assert (notes, refused) == (["left out: calls and withdrawn messages (1)"], [])
+
+
 def test_google_chat_is_read_with_its_creators(tmp_path: Path) -> None:
     message = {
         "creator": {"name": "Ana Lopes", "email": "a@x.example", "user_type": "Human"},
