@@ -5,7 +5,8 @@
 | texts, Markdown, HTML | `documents`, `passages`, `markdown`, `pages` |
 | mail | `mail` |
 | tables | `tables` |
-| JSON | `json_files`; exports told by their fields in `exports`: `assistants`, `messengers`; `chatgpt`, `slack` |
+| JSON | `json_files`, `chatgpt`, `slack` |
+| other exports in JSON, told by their fields | `exports`; `assistants`, `messengers` |
 | chats and calls in plain text | `whatsapp`, `transcripts`, `subtitles` |
 | what all of them use | `opening`, `source`, `archives`, `detection`, `values` |
 

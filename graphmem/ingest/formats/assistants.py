@@ -114,6 +114,39 @@ def share_gpt(record: Record, _: Counter[str], __: str | None) -> Iterator[Recor
     yield from conversation({**about, "messages": parts})
 
 
+def open_webui(record: Record, _: Counter[str], __: str | None) -> Iterator[Record]:
+    """Yield the messages of a chat of Open WebUI, of the branch displayed last, without reasoning."""
+    history = as_dict(as_dict(record["chat"]).get("history"))
+    messages, last, branch = {**as_dict(history.get("messages"))}, history.get("currentId"), list[Record]()
+    while isinstance(last, str) and (message := as_dict(messages.pop(last, None))):
+        branch.append(message)
+        last = cast("object", message.get("parentId"))
+    for message in reversed(branch):
+        files = [(str(each.get("url") or ""), each) for each in dicts(message.get("files"))]
+        yield {
+            "content": _without_details(str(message.get("content") or "")),
+            "role": message.get("role"),
+            "session_id": record.get("id"),
+            "conversation": record.get("title") or as_dict(record["chat"]).get("title"),
+            "occurred_at": message.get("timestamp") or record.get("created_at"),
+            "external_id": message.get("id"),
+            "attachments": [
+                file_fields("image" if each.get("type") == "image" else None, each.get("name"), url=url or None)
+                for url, each in files
+                if not url.startswith("data:") or each.get("name")
+            ],
+        }
+
+
+def _without_details(text: str) -> str:
+    """Return a text without the folded parts in which Open WebUI shows reasoning and calls of tools."""
+    kept: list[str] = []
+    while (begin := text.find("<details type=")) >= 0 and (end := text.find("</details>", begin)) >= 0:
+        kept.append(text[:begin])
+        text = text[end + len("</details>") :]
+    return "".join((*kept, text)).strip()
+
+
 def gemini(record: Record, _: Counter[str], __: str | None) -> Iterator[Record]:
     """Yield the messages of the `contents` of Gemini."""
     about = {key: item for key, item in record.items() if key != "contents"}

@@ -1,4 +1,4 @@
-"""Kinds of chat exports in JSON, told by their fields."""
+"""Kinds of exports in JSON, told by their fields: conversations with assistants, messengers, trackers."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from graphmem.ingest.formats.assistants import (
     conversation,
     gemini,
     gemini_message,
+    open_webui,
     share_gpt,
 )
 from graphmem.ingest.formats.messengers import (
@@ -30,6 +31,7 @@ from graphmem.ingest.records import thread_of
 from graphmem.messages import THOUGHTS
 
 _LISTS = ("messages", "conversations", "contents")
+_PARTS = ("message", "chat")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ class Export:
     fields, absent
         Fields that its records have, and fields that they don't have.
     message_fields
-        Fields of its message, or of at least one of its first messages.
+        Fields of its message, chat or author, or of at least one of its first messages.
     read
         Yields the messages of a record; counts by kind what is no message. Gets the name of the file.
     """
@@ -59,7 +61,7 @@ class Export:
         if not self.fields <= record.keys() or self.absent & record.keys():
             return False
         messages = [message for name in _LISTS for message in dicts(record.get(name))[:9]]
-        messages.append(as_dict(record.get("message")))
+        messages += [as_dict(record.get(name)) for name in _PARTS]
         return not self.message_fields or any(self.message_fields <= message.keys() for message in messages)
 
 
@@ -119,6 +121,7 @@ EXPORTS = tuple(
         ("ShareGPT", "conversations", "from value", "", share_gpt),
         ("Gemini", "contents", "parts", "", gemini),
         ("Gemini", "role parts", "", "text content", gemini_message),
+        ("Open WebUI", "chat", "history", "text content messages", open_webui),
         ("Telegram", "about chats", "", "", telegram_account),
         ("Telegram", "type id messages", "id type date text", "", telegram),
         ("Messenger", "participants messages", "sender_name timestamp_ms", "", messenger),

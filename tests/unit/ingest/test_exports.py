@@ -374,6 +374,33 @@ def test_an_export_of_encrypted_messenger_chats_is_read_in_the_order_of_its_time
     assert (notes, refused) == (["left out: calls and withdrawn messages (1)"], [])
 
 
+def test_a_chat_of_open_webui_is_read_as_displayed_last_without_reasoning(tmp_path: Path) -> None:
+    def message(number: str, parent: str | None, role: str, content: str, **fields: object) -> dict[str, Any]:
+        ids = {"id": number, "parentId": parent, "childrenIds": []}
+        return {**ids, "role": role, "content": content, "timestamp": 1772355600 + int(number), **fields}
+
+    thought = '<details type="reasoning" done="true" duration="2">\n<summary>Thought</summary>\n> Hm\n</details>\n'
+    image = {"type": "image", "url": "data:image/png;base64,AAAA"}
+    messages = [
+        message("1", None, "user", "I live in Oslo.", files=[{"type": "file", "name": "cv.pdf", "url": "f1"}, image]),
+        message("2", "1", "assistant", "discarded"),
+        message("3", "1", "assistant", f"{thought}Nice."),
+    ]
+    history = {"messages": {each["id"]: each for each in messages}, "currentId": "3"}
+    chat = {"title": "Trip", "models": ["m"], "history": history, "messages": messages[:1], "timestamp": 1772355600000}
+    export = [{"id": "c1", "user_id": "u", "title": "Trip", "chat": chat, "created_at": 1772355600}]
+    (tmp_path / "chat-export.json").write_text(json.dumps(export))
+    with open_source(tmp_path / "chat-export.json") as source:
+        turns = [item for item in read_items(source, lambda _: None) if isinstance(item, Turn)]
+    assert [(turn.role, turn.text, turn.external_id) for turn in turns] == [
+        ("user", "I live in Oslo.", "1"),
+        ("assistant", "Nice.", "3"),
+    ]
+    assert turns[0].attachments == (Attachment(kind="file", name="cv.pdf", url="f1"),)
+    assert {(turn.session_id, turn.metadata["conversation"]) for turn in turns} == {("c1", "Trip")}
+    assert turns[0].occurred_at == datetime(2026, 3, 1, 9, 0, 1, tzinfo=UTC)
+
+
 def test_google_chat_is_read_with_its_creators(tmp_path: Path) -> None:
     message = {
         "creator": {"name": "Ana Lopes", "email": "a@x.example", "user_type": "Human"},
