@@ -6,7 +6,7 @@
 | mail | `mail` |
 | tables | `tables` |
 | JSON | `json_files`, `chatgpt`, `slack` |
-| other exports in JSON, told by their fields | `exports`; `assistants`, `messengers` |
+| other exports in JSON, told by their fields | `exports`; `assistants`, `messengers`, `trackers` |
 | chats and calls in plain text | `whatsapp`, `transcripts`, `subtitles` |
 | what all of them use | `opening`, `source`, `archives`, `detection`, `values` |
 

@@ -26,12 +26,13 @@ from graphmem.ingest.formats.messengers import (
     telegram,
     telegram_account,
 )
+from graphmem.ingest.formats.trackers import github
 from graphmem.ingest.formats.values import Record, as_dict, dicts
 from graphmem.ingest.records import thread_of
 from graphmem.messages import THOUGHTS
 
 _LISTS = ("messages", "conversations", "contents")
-_PARTS = ("message", "chat")
+_PARTS = ("message", "chat", "author", "user")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +128,8 @@ EXPORTS = tuple(
         ("Messenger", "participants messages", "sender_name timestamp_ms", "", messenger),
         ("Messenger", "participants threadName messages", "senderName timestamp", "", encrypted_messenger),
         ("Google Chat", "messages", "creator created_date", "", google_chat),
+        ("GitHub", "title body author", "login", "text content message", github),
+        ("GitHub", "title body user", "login", "text content message", github),
         ("Discord", "guild channel messages", "", "", discord),
     )
 )

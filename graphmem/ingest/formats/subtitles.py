@@ -111,12 +111,11 @@ def _joined(cues: Iterator[_Cue]) -> Iterator[_Cue]:
     """Yield cues merged with the following ones that continue their sentence, or that have no speaker either."""
     held: _Cue | None = None
     for cue in cues:
-        continues = held is not None and cue.speaker in (None, held.speaker)
-        continues = continues and (held.speaker is None or held.text[-1] not in ".!?…。！？")
-        if held is not None and continues and len(held.text) + len(cue.text) < _MAX_JOINED:
-            held.text += f" {cue.text}"
-            continue
         if held is not None:
+            continues = cue.speaker in (None, held.speaker) and len(held.text) + len(cue.text) < _MAX_JOINED
+            if continues and (held.speaker is None or held.text[-1] not in ".!?…。！？"):
+                held.text += f" {cue.text}"
+                continue
             yield held
         held = cue
     if held is not None:

@@ -376,7 +376,7 @@ def test_an_export_of_encrypted_messenger_chats_is_read_in_the_order_of_its_time
 
 def test_a_chat_of_open_webui_is_read_as_displayed_last_without_reasoning(tmp_path: Path) -> None:
     def message(number: str, parent: str | None, role: str, content: str, **fields: object) -> dict[str, Any]:
-        ids = {"id": number, "parentId": parent, "childrenIds": []}
+        ids = {"id": number, "parentId": parent}
         return {**ids, "role": role, "content": content, "timestamp": 1772355600 + int(number), **fields}
 
     thought = '<details type="reasoning" done="true" duration="2">\n<summary>Thought</summary>\n> Hm\n</details>\n'
@@ -399,6 +399,54 @@ def test_a_chat_of_open_webui_is_read_as_displayed_last_without_reasoning(tmp_pa
     assert turns[0].attachments == (Attachment(kind="file", name="cv.pdf", url="f1"),)
     assert {(turn.session_id, turn.metadata["conversation"]) for turn in turns} == {("c1", "Trip")}
     assert turns[0].occurred_at == datetime(2026, 3, 1, 9, 0, 1, tzinfo=UTC)
+
+
+def test_an_issue_of_github_is_said_by_its_author_and_its_comments_by_theirs(tmp_path: Path) -> None:
+    def comment(login: str, body: str, at: str, **fields: object) -> dict[str, Any]:
+        return {"id": f"IC_{body}", "author": {"login": login}, "body": body, "createdAt": at, **fields}
+
+    issue = {
+        "author": {"id": "U_1", "is_bot": False, "login": "ana", "name": "Ana Silva"},
+        "body": "It fails on Windows.",
+        "comments": [
+            comment("bo", "Same here.", "2026-03-03T10:00:00Z", url="https://github.com/o/r/issues/7#issuecomment-1"),
+            comment("spam", "Buy!", "2026-03-03T11:00:00Z", isMinimized=True),
+        ],
+        "reviews": [{"id": "R_1", "author": {"login": "cy"}, "body": "Fine.", "submittedAt": "2026-03-02T10:00:00Z"}],
+        "createdAt": "2026-03-01T09:00:00Z",
+        "labels": [{"id": "L", "name": "bug", "color": "f00"}, {"name": "os/windows"}],
+        "assignees": [{"login": "bo"}],
+        "number": 7,
+        "state": "OPEN",
+        "title": "Crash at start",
+        "url": "https://github.com/o/r/issues/7",
+    }
+    turns, notes, refused = read(tmp_path, "issues.json", issue)
+    assert [(turn.speaker, turn.text) for turn in turns] == [
+        ("ana", "Crash at start\n\nIt fails on Windows."),
+        ("cy", "Fine."),
+        ("bo", "Same here."),
+    ]
+    assert [turn.occurred_at for turn in turns] == [
+        datetime(2026, 3, day, at, tzinfo=UTC) for day, at in ((1, 9), (2, 10), (3, 10))
+    ]
+    assert {turn.session_id for turn in turns} == {"https://github.com/o/r/issues/7"}
+    about = {"number": 7, "state": "OPEN", "labels": "bug, os/windows", "labels.bug": True, "labels.os/windows": True}
+    assert turns[0].metadata == {**about, "conversation": "Crash at start", "assignees": "bo"}
+    assert (notes, refused) == (["left out: hidden comments (1)"], [])
+
+
+def test_an_issue_of_the_api_of_github_is_said_by_its_user(tmp_path: Path) -> None:
+    issue = {"title": "Crash", "body": None, "user": {"login": "ana"}, "created_at": "2026-03-01T09:00:00Z"}
+    about = {
+        "number": 7,
+        "comments": 2,
+        "url": "https://api.github.com/x",
+        "html_url": "https://github.com/o/r/issues/7",
+    }
+    [turn], _, refused = read(tmp_path, "issues.jsonl", {**issue, **about})
+    assert (turn.speaker, turn.text, turn.session_id) == ("ana", "Crash", "https://github.com/o/r/issues/7")
+    assert (turn.occurred_at, refused) == (datetime(2026, 3, 1, 9, tzinfo=UTC), [])
 
 
 def test_google_chat_is_read_with_its_creators(tmp_path: Path) -> None:
