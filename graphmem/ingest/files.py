@@ -31,7 +31,7 @@ from graphmem.ingest.formats.detection import SUFFIXES, guess_format, named
 from graphmem.ingest.formats.opening import head_of, open_source
 from graphmem.ingest.formats.source import DATE_ORDERS, FORMATS, DateOrder, Format, Refused, Report, Source
 from graphmem.ingest.readers import read_items, read_triples
-from graphmem.inputs import SOURCE_PATH, Document, ItemLike, TripleLike, Turn
+from graphmem.inputs import SOURCE_PATH, Document, ItemLike, Triple, TripleLike, Turn
 from graphmem.ontology import SHORT_NAMES
 from graphmem.outputs import belongs_to_database
 from graphmem.results import MAX_REJECTED, LoadReport, Rejected
@@ -330,6 +330,7 @@ class FileLoad:
     _dated_by: Counter[str] = field(default_factory=Counter[str])
     _notes: list[str] = field(default_factory=list[str])
     _reports: list[LoadReport] = field(default_factory=list[LoadReport])
+    _facts: list[Triple] = field(default_factory=list[Triple])
     _read_before: int = 0
     _current: Source | None = None
     _error: InvalidInput | None = None
@@ -378,6 +379,10 @@ class FileLoad:
                     on_progress=note,
                 )
             self._reports.append(report)
+            if self._facts and not self.dry_run:
+                facts = memory.add_facts(self._facts, skip_invalid=self.skip_invalid, on_progress=None)
+                self._reports.append(facts.changed(received=0))
+                self._facts = []
             if self._error is not None:
                 raise self._error
         return self.report
@@ -440,6 +445,7 @@ class FileLoad:
                     yield source
                     self._read_before += source.position
                     self._left_out.update(source.left_out)
+                    self._facts += source.facts
                     self._dated_by.update([source.dated_by] if source.dated_by else ())
                     if self.update and source.holds_triples:
                         source.notes.append("ready-made facts are added, and none is removed: end or retract them")

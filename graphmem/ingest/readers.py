@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from graphmem.errors import InvalidInput
 from graphmem.ingest.formats.chatgpt import chatgpt_turns
+from graphmem.ingest.formats.contacts import contacts
 from graphmem.ingest.formats.detection import guess_format, named
 from graphmem.ingest.formats.documents import documents
 from graphmem.ingest.formats.exports import messages_of
@@ -159,6 +160,7 @@ _READERS: Mapping[Format, Callable[[Source, Report], Iterator[Turn | Document]]]
     "html": documents,
     "mbox": mails,
     "eml": mails,
+    "vcf": contacts,
     "whatsapp": whatsapp_turns,
     "slack": slack_turns,
     "chatgpt": chatgpt_turns,

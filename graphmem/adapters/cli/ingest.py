@@ -82,8 +82,8 @@ def ingest(
         typer.Option(
             "--format",
             metavar="FORMAT",
-            help="turns, triples, json, csv, text, markdown, html, mbox, eml, whatsapp, slack, chatgpt, transcript, "
-            "srt or vtt. [default: detected from the file]",
+            help="turns, triples, json, csv, text, markdown, html, mbox, eml, vcf, whatsapp, slack, chatgpt, "
+            "transcript, srt or vtt. [default: detected from the file]",
         ),
     ] = None,
     extractor: ExtractorOption = None,

@@ -3,7 +3,7 @@
 | kind | modules |
 |---|---|
 | texts, Markdown, HTML | `documents`, `passages`, `markdown`, `pages` |
-| mail | `mail` |
+| mail, contacts | `mail`, `contacts` |
 | tables | `tables` |
 | JSON | `json_files`, `chatgpt`, `slack` |
 | other exports in JSON, told by their fields | `exports`; `assistants`, `messengers`, `trackers` |

@@ -8,16 +8,18 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from pathlib import PurePosixPath
 from typing import IO, Any, Literal, get_args
 
 from graphmem.errors import InvalidInput
 from graphmem.ingest.formats.archives import CHUNK_BYTES, File
+from graphmem.inputs import Triple
+from graphmem.text.date_patterns import MONTHS
 
 Format = Literal[
     "turns", "triples", "json", "csv", "text", "markdown", "html",
-    "mbox", "eml", "whatsapp", "slack", "chatgpt", "transcript", "srt", "vtt",
+    "mbox", "eml", "vcf", "whatsapp", "slack", "chatgpt", "transcript", "srt", "vtt",
 ]  # fmt: skip
 FORMATS: tuple[Format, ...] = get_args(Format)
 DateOrder = Literal["dmy", "mdy", "ymd"]
@@ -74,6 +76,8 @@ class Source:
         How the columns of a table were read, and what of a chat export is no message.
     dated_by
         What dates its text, if that is the file: see `dated`.
+    facts
+        Ready-made facts of the items read so far, whose `source` they name.
     position
         Bytes read so far.
     """
@@ -92,6 +96,7 @@ class Source:
     left_out: Counter[str] = field(default_factory=Counter[str])
     notes: list[str] = field(default_factory=list[str])
     dated_by: DatedBy | None = None
+    facts: list[Triple] = field(default_factory=list[Triple])
     stream: IO[bytes] = field(default_factory=io.BytesIO, repr=False)
     position: int = 0
 
@@ -161,6 +166,11 @@ class Source:
         if self.zone is None:
             raise InvalidInput(f"times of {kind} have no time zone; pass --timezone Europe/Berlin")
         return self.zone
+
+
+def shown_day(day: date) -> str:
+    """Return a day as it is said, such as 4 May 1988."""
+    return f"{day.day} {MONTHS[day.month - 1].capitalize()} {day.year:04}"
 
 
 def _time_of(text: str, zone: tzinfo | None) -> datetime | None:

@@ -864,7 +864,6 @@ def test_tables_as_excel_writes_them_are_read(tmp_path: Path, table: str) -> Non
     ("name", "text", "reason"),
     [
         ("a.ics", "BEGIN:VCALENDAR\n", "a.ics: is a calendar; write its events to CSV, with columns text and date"),
-        ("contacts", "BEGIN:VCARD\n", "contacts: is contacts; write them to CSV"),
         ("a.ttl", "# x\n@prefix a: <b> .\n", "a.ttl: is RDF; write its statements to CSV"),
     ],
 )
