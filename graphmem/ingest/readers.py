@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, cast
 
 from graphmem.errors import InvalidInput
+from graphmem.ingest.formats.calendars import events
 from graphmem.ingest.formats.chatgpt import chatgpt_turns
 from graphmem.ingest.formats.contacts import contacts
 from graphmem.ingest.formats.detection import guess_format, named
@@ -160,6 +161,7 @@ _READERS: Mapping[Format, Callable[[Source, Report], Iterator[Turn | Document]]]
     "html": documents,
     "mbox": mails,
     "eml": mails,
+    "ics": events,
     "vcf": contacts,
     "whatsapp": whatsapp_turns,
     "slack": slack_turns,

@@ -82,7 +82,7 @@ def ingest(
         typer.Option(
             "--format",
             metavar="FORMAT",
-            help="turns, triples, json, csv, text, markdown, html, mbox, eml, vcf, whatsapp, slack, chatgpt, "
+            help="turns, triples, json, csv, text, markdown, html, mbox, eml, ics, vcf, whatsapp, slack, chatgpt, "
             "transcript, srt or vtt. [default: detected from the file]",
         ),
     ] = None,

@@ -3,7 +3,7 @@
 | kind | modules |
 |---|---|
 | texts, Markdown, HTML | `documents`, `passages`, `markdown`, `pages` |
-| mail, contacts | `mail`, `contacts` |
+| mail, contacts, calendars | `mail`, `contacts`, `calendars` |
 | tables | `tables` |
 | JSON | `json_files`, `chatgpt`, `slack` |
 | other exports in JSON, told by their fields | `exports`; `assistants`, `messengers`, `trackers` |

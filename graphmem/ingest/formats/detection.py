@@ -30,6 +30,7 @@ SUFFIXES: Mapping[str, tuple[Format, ...]] = {
     ".htm": ("html",),
     ".mbox": ("mbox",),
     ".eml": ("eml",),
+    ".ics": ("ics",),
     ".vcf": ("vcf",),
     ".srt": ("srt",),
     ".vtt": ("vtt",),
@@ -45,7 +46,6 @@ _BINARY = {
     b"\xfe\xff": "UTF-16; save it as UTF-8",
 }
 _UNREAD = {
-    **dict.fromkeys((".ics", "begin:vcalendar"), "a calendar; write its events to CSV, with columns text and date"),
     **dict.fromkeys(
         (".nt", ".nq", ".ttl", ".n3", ".rdf", ".owl", "@prefix"),
         "RDF; write its statements to CSV, with columns subject, relation and object",
@@ -54,6 +54,7 @@ _UNREAD = {
 """Suffix or beginning of a file that isn't read, though it is text → what it is."""
 _CONTROLS = bytes({*range(32), 0x7F} - set(b"\t\n\v\f\r\x1b"))
 _MAX_CONTROLS = 0.03  # share of bytes; compressed data has 0.1, text in any encoding of bytes nearly none
+_ICS = re.compile(r"BEGIN:VCALENDAR\b", re.IGNORECASE)
 _VCF = re.compile(r"BEGIN:VCARD\b", re.IGNORECASE)
 _SRT = re.compile(r"\d{1,6}\s{0,8}\n\d{1,3}:\d\d:\d\d,\d{1,3} -->")
 _HTML = re.compile(r"<(?:!doctype html|html|head|body)\b", re.IGNORECASE)
@@ -202,6 +203,7 @@ def _guess_text(text: str, line: str) -> Format:
     if text.startswith("WEBVTT"):
         return "vtt"
     for pattern, found in (
+        (_ICS, "ics"),
         (_VCF, "vcf"),
         (_SRT, "srt"),
         (_HTML, "html"),

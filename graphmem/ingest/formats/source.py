@@ -19,7 +19,7 @@ from graphmem.text.date_patterns import MONTHS
 
 Format = Literal[
     "turns", "triples", "json", "csv", "text", "markdown", "html",
-    "mbox", "eml", "vcf", "whatsapp", "slack", "chatgpt", "transcript", "srt", "vtt",
+    "mbox", "eml", "ics", "vcf", "whatsapp", "slack", "chatgpt", "transcript", "srt", "vtt",
 ]  # fmt: skip
 FORMATS: tuple[Format, ...] = get_args(Format)
 DateOrder = Literal["dmy", "mdy", "ymd"]

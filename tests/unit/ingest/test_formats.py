@@ -863,7 +863,6 @@ def test_tables_as_excel_writes_them_are_read(tmp_path: Path, table: str) -> Non
 @pytest.mark.parametrize(
     ("name", "text", "reason"),
     [
-        ("a.ics", "BEGIN:VCALENDAR\n", "a.ics: is a calendar; write its events to CSV, with columns text and date"),
         ("a.ttl", "# x\n@prefix a: <b> .\n", "a.ttl: is RDF; write its statements to CSV"),
     ],
 )
