@@ -13,9 +13,6 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from graphmem.errors import InvalidInput
 from graphmem.messages import (
-    NO_TEXT,
-    TOOL_CALL_ID,
-    TOOL_CALLS,
     MessageLike,
     ToolCall,
     is_message,
@@ -23,8 +20,6 @@ from graphmem.messages import (
     stored_calls,
 )
 from graphmem.models import (
-    ATTACHMENTS,
-    UTC_OFFSET,
     AsOf,
     Attachment,
     Confidence,
@@ -42,7 +37,8 @@ from graphmem.models import (
     utc_now,
 )
 from graphmem.models.base import is_placeholder
-from graphmem.trust import INJECTION_FLAG, TRUST, Trust, without_raised_trust
+from graphmem.models.metadata import ATTACHMENTS, INJECTION_FLAG, NO_TEXT, TOOL_CALL_ID, TOOL_CALLS, TRUST, UTC_OFFSET
+from graphmem.trust import Trust, without_raised_trust
 
 MAX_LIMIT = 2**31 - 2
 
@@ -54,9 +50,6 @@ def _has_words(text: str) -> str:
         raise ValueError("contains only white space" if text else "is empty")
     return text
 
-
-SOURCE_PATH = "source_path"
-"""Metadata key of the path of the file that an item was read from."""
 
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,9})?) ?([smhdw])")

@@ -15,13 +15,8 @@ from typing import Any, Protocol, cast
 from pydantic import Field
 
 from graphmem.errors import InvalidInput
-from graphmem.models import ATTACHMENTS, Attachment, Model, Text
-
-TOOL_CALLS = "tool_calls"
-TOOL_CALL_ID = "tool_call_id"
-TOOL_STATUS = "tool_status"
-NO_TEXT = "no_text"
-"""Metadata key of an episode whose message has no text; its text lists the attachments and calls instead."""
+from graphmem.models import Attachment, Model, Text
+from graphmem.models.metadata import ATTACHMENTS, TOOL_CALL_ID, TOOL_CALLS, TOOL_STATUS
 
 _ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool", "function": "tool"} | {
     f"{name}MessageChunk": role

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from graphmem.models import Episode, Scalar
+from graphmem.models.metadata import INJECTION_FLAG, SKIPPED, TRUST
 from graphmem.text.injection import Origin, looks_like_injection
 
 Trust = Literal["untrusted", "external", "trusted"]
@@ -18,15 +19,6 @@ Trust = Literal["untrusted", "external", "trusted"]
 LEVELS: tuple[Trust, ...] = ("untrusted", "external", "trusted")
 
 _BY_NAME: dict[str, Trust] = {level: level for level in LEVELS}
-
-TRUST = "trust"
-"""Metadata key of the trust that a caller stated."""
-
-INJECTION_FLAG = "has_injection_flags"
-"""Field of an input, and metadata key of its episode, that marks the text as untrusted."""
-
-SKIPPED = "skipped"
-"""Metadata key of an episode excluded from extraction; its value is the reason."""
 
 RoleKind = Literal["user", "assistant", "tool", "system"]
 

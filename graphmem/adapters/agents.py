@@ -19,8 +19,9 @@ from urllib.parse import quote
 from graphmem.errors import GraphMemError, InvalidInput, NotFound
 from graphmem.inputs import Turn
 from graphmem.memory import GraphMemory
-from graphmem.messages import TOOL_CALL_ID, TOOL_CALLS, digest, message_fields
-from graphmem.models import ATTACHMENTS, Episode
+from graphmem.messages import digest, message_fields
+from graphmem.models import Episode
+from graphmem.models.metadata import ATTACHMENTS, TOOL_CALL_ID, TOOL_CALLS
 from graphmem.results import Fact
 from graphmem.search.context import quotable_episodes, render_episode, render_fact
 

@@ -11,8 +11,9 @@ from graphmem.adapters.agents import ACTIONS, MANAGE, SEARCH, Action, Conversati
 from graphmem.errors import InvalidInput, MissingExtra, NotFound
 from graphmem.inputs import to_limit
 from graphmem.memory import GraphMemory
-from graphmem.messages import NO_TEXT, digest, is_message
+from graphmem.messages import digest, is_message
 from graphmem.models import Episode, new_id
+from graphmem.models.metadata import NO_TEXT
 
 try:
     from agents import FunctionTool, TResponseInputItem, function_tool

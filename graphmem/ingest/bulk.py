@@ -23,14 +23,14 @@ from graphmem.ingest.interpretation import ExtractedFact, InterpretedEpisode, st
 from graphmem.ingest.queue import ExtractionQueue, Processed
 from graphmem.ingest.redaction import Redaction
 from graphmem.ingest.write import Writer, Written
-from graphmem.inputs import SOURCE_PATH, Item, ItemLike, Triple, TripleLike, to_item
+from graphmem.inputs import Item, ItemLike, Triple, TripleLike, to_item
 from graphmem.models import MAX_FACT_BYTES, Episode, EpisodeQuery, Model, Scope, utc_now
+from graphmem.models.metadata import SKIPPED, SOURCE_PATH
 from graphmem.ontology import Ontology
 from graphmem.process import gc_paused
 from graphmem.protocols import ExtractedEdge, GraphBackend, Redactor
 from graphmem.results import MAX_REJECTED, LoadReport, Rejected
 from graphmem.text.normalize import MIN_NAME_LENGTH, canonical, clean, plain_fact
-from graphmem.trust import SKIPPED
 
 # Shared transactions ------------------------------------------------------------------------------
 

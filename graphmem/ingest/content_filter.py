@@ -7,10 +7,10 @@ import re
 from collections import Counter
 from collections.abc import Callable
 
-from graphmem.messages import NO_TEXT
 from graphmem.models import Episode
+from graphmem.models.metadata import INJECTION_FLAG, NO_TEXT
 from graphmem.text.normalize import WORD
-from graphmem.trust import INJECTION_FLAG, role_kind, trust_of
+from graphmem.trust import role_kind, trust_of
 
 
 def skip_reason(episode: Episode, *, detector: Callable[[Episode], bool] | None = None) -> str | None:

@@ -16,9 +16,9 @@ from typing import Self
 from graphmem.llm.providers import FailureKind
 from graphmem.models import Changes, Episode, EpisodeQuery, EpisodeState, ProcessingResult, Scope
 from graphmem.models.base import START_OF_TIME
+from graphmem.models.metadata import SKIPPED
 from graphmem.protocols import GraphBackend
 from graphmem.settings import Settings
-from graphmem.trust import SKIPPED
 
 _OUTAGE = 3  # consecutive different episodes that failed on an unavailable model
 _BEHIND_THE_PROBE = 0.1  # share of the probe interval by which a misconfigured episode follows the pause: others first

@@ -31,7 +31,8 @@ from graphmem.ingest.formats.detection import SUFFIXES, guess_format, named
 from graphmem.ingest.formats.opening import head_of, open_source
 from graphmem.ingest.formats.source import DATE_ORDERS, FORMATS, DateOrder, Format, Refused, Report, Source
 from graphmem.ingest.readers import read_items, read_triples
-from graphmem.inputs import SOURCE_PATH, Document, ItemLike, Triple, TripleLike, Turn
+from graphmem.inputs import Document, ItemLike, Triple, TripleLike, Turn
+from graphmem.models.metadata import SOURCE_PATH
 from graphmem.ontology import SHORT_NAMES
 from graphmem.outputs import belongs_to_database
 from graphmem.results import MAX_REJECTED, LoadReport, Rejected

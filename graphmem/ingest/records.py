@@ -12,9 +12,10 @@ from typing import Any, cast
 
 from graphmem.errors import InvalidInput
 from graphmem.inputs import TURN_NAMES, Document, Triple, Turn, with_last_day
-from graphmem.messages import TOOL_CALL_ID, TOOL_CALLS, TOOL_STATUS, digest, read_content, unfold
-from graphmem.models import ATTACHMENTS, EdgeType, Scalar
+from graphmem.messages import digest, read_content, unfold
+from graphmem.models import EdgeType, Scalar
 from graphmem.models.base import first_day, no_time
+from graphmem.models.metadata import ATTACHMENTS, TOOL_CALL_ID, TOOL_CALLS, TOOL_STATUS
 from graphmem.text.normalize import canonical, relation_name, require_name
 
 TURN_FIELDS = tuple(TURN_NAMES)

@@ -13,7 +13,7 @@ from graphmem.communities.results import Refreshed
 from graphmem.diagnostics import queue_error
 from graphmem.inference.service import LIMIT, Inferred, infer
 from graphmem.ingest.bulk import OnProgress
-from graphmem.inputs import MAX_LIMIT, SOURCE_PATH, to_as_of, to_limit, to_scopes, to_text, to_texts
+from graphmem.inputs import MAX_LIMIT, to_as_of, to_limit, to_scopes, to_text, to_texts
 from graphmem.memory.base import ScopedMemory, Scopes, Time, in_thread
 from graphmem.models import (
     AsOf,
@@ -27,6 +27,7 @@ from graphmem.models import (
     Scope,
     is_expired,
 )
+from graphmem.models.metadata import SOURCE_PATH
 from graphmem.protocols import Explorer, expired_entities
 from graphmem.recall.facts import count_entities, live
 from graphmem.recall.options import RecallOptions

@@ -50,8 +50,8 @@ from graphmem.models import (
     new_id,
 )
 from graphmem.models.base import END_OF_TIME, START_OF_TIME, TICK
+from graphmem.models.metadata import SKIPPED
 from graphmem.search.results import SearchOptions
-from graphmem.trust import SKIPPED
 from graphmem.upkeep.forget import Forgotten, summed
 
 T = TypeVar("T")

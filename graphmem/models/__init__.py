@@ -5,7 +5,6 @@ Models validate input at the API boundary; hot read paths use the arrays of `Sub
 """
 
 from graphmem.models.base import (
-    ATTACHMENTS,
     MAX_FACT_BYTES,
     MAX_NAME_BYTES,
     MAX_RELATION_BYTES,
@@ -95,7 +94,6 @@ from graphmem.models.rows import (
     INFERRED_BY,
     PREMISES,
     STATED_KINDS,
-    UTC_OFFSET,
     Alias,
     AsOf,
     Certainty,
@@ -127,7 +125,6 @@ from graphmem.models.rows import (
 )
 
 __all__ = [
-    "ATTACHMENTS",
     "FORGETTING",
     "INFERRED_BY",
     "MAX_FACT_BYTES",
@@ -136,7 +133,6 @@ __all__ = [
     "MIN_EDGE_WEIGHT",
     "PREMISES",
     "STATED_KINDS",
-    "UTC_OFFSET",
     "ActiveFact",
     "Alias",
     "AsOf",

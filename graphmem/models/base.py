@@ -24,6 +24,7 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 
 from graphmem.errors import InvalidInput
+from graphmem.models.metadata import ATTACHMENTS
 
 Scalar = str | int | float | bool | None
 
@@ -214,9 +215,6 @@ def _explain(model: type[BaseModel], error: ValidationError) -> str:
 
 # Attachments --------------------------------------------------------------------------------------
 
-
-ATTACHMENTS = "attachments"
-"""Key of the attachments in stored metadata: a JSON list of their fields."""
 
 _MAX_SHOWN = 500
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar, 
 
 from pydantic import BeforeValidator, Field
 
-from graphmem.models.base import ATTACHMENTS, Identifier, Model, Properties, Scalar, Text, UTCDateTime
+from graphmem.models.base import Identifier, Model, Properties, Scalar, Text, UTCDateTime
+from graphmem.models.metadata import ATTACHMENTS
 from graphmem.models.rows import AsOf, EdgeKey, EdgeType, Entity, Episode, EpisodeSource, FactKind
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ from pydantic import Field, model_validator
 
 from graphmem.errors import InvalidInput
 from graphmem.models.base import (
-    ATTACHMENTS,
     MAX_FACT_BYTES,
     MAX_RELATION_BYTES,
     Attachment,
@@ -27,6 +26,7 @@ from graphmem.models.base import (
     split_attachments,
     utc_now,
 )
+from graphmem.models.metadata import ATTACHMENTS, UTC_OFFSET
 
 
 class EdgeType(StrEnum):
@@ -447,9 +447,6 @@ def is_past(valid_from: datetime, valid_to: datetime | None, superseded_by: str 
 
 
 EpisodeSource = Literal["message", "document", "triple"]
-
-UTC_OFFSET = "utc_offset"
-"""Metadata key of an episode: the UTC offset of the original timestamp, such as "+0100", if it isn't UTC."""
 
 
 class Episode(Model):

@@ -21,13 +21,9 @@ from graphmem.adapters.agents import Conversation, id_of
 from graphmem.errors import InvalidInput, NotFound
 from graphmem.inputs import to_limit
 from graphmem.memory import GraphMemory
-from graphmem.messages import (
-    NO_TEXT,
-    TOOL_CALL_ID,
-    TOOL_STATUS,
-    tool_calls_of,
-)
+from graphmem.messages import tool_calls_of
 from graphmem.models import Episode
+from graphmem.models.metadata import NO_TEXT, TOOL_CALL_ID, TOOL_STATUS
 
 _CALLS = ("tool_use", "function_call", "custom_tool_call", "tool_call", "invalid_tool_call")  # parts of a content
 _GIVEN_CALLS = ("tool_calls", "function_call")  # as OpenAI gave them, in additional arguments

@@ -15,7 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from graphmem.adapters.agents import ACTIONS, MANAGE, SEARCH, Action, Notes
 from graphmem.inputs import to_as_of, to_limit, to_scopes
 from graphmem.memory import GraphMemory
-from graphmem.models import ATTACHMENTS, AsOf, EpisodeFilter, Scope
+from graphmem.models import AsOf, EpisodeFilter, Scope
+from graphmem.models.metadata import ATTACHMENTS
 from graphmem.search.results import ExpansionConfig, Found, SearchResults
 from graphmem.trust import Trust
 

@@ -33,12 +33,12 @@ from graphmem.adapters.mcp.results import (
     result,
 )
 from graphmem.memory import GraphMemory
+from graphmem.models.metadata import INJECTION_FLAG, SKIPPED, TRUST
 from graphmem.recall.options import MAX_RECALLED
 from graphmem.results import Fact
 from graphmem.search.passages import term_weights
 from graphmem.text import counted
 from graphmem.text.normalize import canonical
-from graphmem.trust import INJECTION_FLAG, SKIPPED, TRUST
 
 Time = Annotated[str | None, Field(description="ISO 8601")]
 Limit = Annotated[int, Field(ge=1, le=100)]

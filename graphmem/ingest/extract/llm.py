@@ -26,9 +26,9 @@ from graphmem.llm.chat import TimedCalls
 from graphmem.llm.providers import FailureKind, kind_of, reason_for, seconds_for, secrets_of
 from graphmem.llm.structured import ReplyCutOff, StructuredModel, name_of
 from graphmem.models import Episode
+from graphmem.models.metadata import SKIPPED
 from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology
 from graphmem.protocols import Extraction, ExtractionRequest
-from graphmem.trust import SKIPPED
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
