@@ -37,7 +37,16 @@ from graphmem.models import (
     utc_now,
 )
 from graphmem.models.base import is_placeholder
-from graphmem.models.metadata import ATTACHMENTS, INJECTION_FLAG, NO_TEXT, TOOL_CALL_ID, TOOL_CALLS, TRUST, UTC_OFFSET
+from graphmem.models.metadata import (
+    ATTACHMENTS,
+    INJECTION_FLAG,
+    NO_TEXT,
+    SKIPPED,
+    TOOL_CALL_ID,
+    TOOL_CALLS,
+    TRUST,
+    UTC_OFFSET,
+)
 from graphmem.trust import Trust, without_raised_trust
 
 MAX_LIMIT = 2**31 - 2
@@ -124,7 +133,7 @@ class _Item(Model):
         fields = {name: getattr(self, name) for name in type(self).model_fields if name in Episode.model_fields}
         fields["occurred_at"] = self.occurred_at or now
         fields["external_id"] = self.external_id or None
-        fields["metadata"] = {**without_raised_trust(self.metadata), **self._beside()}
+        fields["metadata"] = {**_without_reserved(self.metadata), **self._beside()}
         if self.expires_in is not None:
             try:
                 fields["expires_at"] = begin + self.expires_in
@@ -139,6 +148,11 @@ class _Item(Model):
     def _beside(self) -> Mapping[str, Scalar]:
         """Return the fields that the episode stores in its metadata."""
         return {}
+
+
+def _without_reserved(metadata: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """Return the metadata of a caller without what only the library sets: the reason of a skip, and a raised trust."""
+    return {k: value for k, value in without_raised_trust(metadata).items() if k not in (SKIPPED, NO_TEXT)}
 
 
 class Turn(_Item):
@@ -166,7 +180,7 @@ class Turn(_Item):
     external_id
         Id given by the caller; ingesting the same id again has no effect.
     metadata
-        Additional scalar values.
+        Additional scalar values; `skipped` and `no_text`, which the library sets, are left out.
     has_injection_flags
         True if a detector of the caller flagged the text: it is stored but not extracted.
     trust
@@ -195,18 +209,18 @@ class Turn(_Item):
         words = given.get("text", "")
         if not isinstance(words, str) or words.strip():
             return given
-        named = [
-            str(each) for each in (*_models(Attachment, given, ATTACHMENTS), *_models(ToolCall, given, TOOL_CALLS))
-        ]
-        if given.get(TOOL_CALL_ID) and not named:
-            named = ["[no output]"]
-        if not named:
-            return given
-        metadata: dict[str, Any] = {**(given.get("metadata") or {}), NO_TEXT: True}
-        return {**given, "text": "\n".join(named), "metadata": metadata}
+        attachments, calls = _models(Attachment, given, ATTACHMENTS), _models(ToolCall, given, TOOL_CALLS)
+        listed = _text_of(attachments, calls, given.get(TOOL_CALL_ID))
+        return {**given, "text": listed} if listed else given
 
     def _beside(self) -> Mapping[str, Scalar]:
-        return stored_calls(self.tool_calls, self.tool_call_id)
+        is_listed = self.text == _text_of(self.attachments, self.tool_calls, self.tool_call_id)
+        return {**stored_calls(self.tool_calls, self.tool_call_id), **({NO_TEXT: True} if is_listed else {})}
+
+
+def _text_of(attachments: Sequence[object], calls: Sequence[object], call_id: object) -> str:
+    """Return the text of a turn without one: a list of its attachments and calls; "" if there are none."""
+    return "\n".join(map(str, (*attachments, *calls))) or ("[no output]" if call_id else "")
 
 
 class Document(_Item):

@@ -13,7 +13,7 @@ from graphmem.inputs import to_limit
 from graphmem.memory import GraphMemory
 from graphmem.messages import digest, is_message
 from graphmem.models import Episode, new_id
-from graphmem.models.metadata import NO_TEXT
+from graphmem.models.metadata import ATTACHMENTS
 
 try:
     from agents import FunctionTool, TResponseInputItem, function_tool
@@ -139,7 +139,7 @@ def _message(item: dict[str, Any]) -> dict[str, Any]:
         return {**{name: item[name] for name in _FIELDS if name in item}, "metadata": metadata}
     kind = str(item.get("type") or "message")
     role = str(item.get("role") or "assistant")
-    return {"role": role, "content": f"[{kind}]", "metadata": {**metadata, NO_TEXT: True}}
+    return {"role": role, "content": "", ATTACHMENTS: [{"kind": kind}], "metadata": metadata}
 
 
 def _key(item: dict[str, Any]) -> str | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 TRUST = "trust"
 """The trust that a caller stated."""
 
@@ -31,3 +33,11 @@ TOOL_CALL_ID = "tool_call_id"
 
 TOOL_STATUS = "tool_status"
 """"error" for the result of a call that failed."""
+
+
+_MAIL = ("subject", "to", "file")
+
+
+def is_mail(metadata: Mapping[str, object]) -> bool:
+    """Return whether metadata are those of a mail read from a file: its subject, its receivers and the file."""
+    return all(key in metadata for key in _MAIL)

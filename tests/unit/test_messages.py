@@ -169,6 +169,12 @@ def test_a_message_of_an_image_alone_has_its_description_as_text(memory: GraphMe
     assert (episode.text, episode.metadata["no_text"]) == ("[image: Rex on the beach]", True)
 
 
+@pytest.mark.parametrize("metadata", [{"skipped": "no"}, {"skipped": "injection"}, {"no_text": True}])
+def test_metadata_of_a_caller_keep_no_text_from_extraction(memory: GraphMemory, metadata: dict[str, Any]) -> None:
+    episode = stored(memory, {"text": "I work at Initech.", "speaker": "Maya", "metadata": {**metadata, "file": "a"}})
+    assert (episode.metadata, episode.processed_at) == ({"file": "a"}, None)
+
+
 def test_what_a_user_adds_to_the_result_of_a_tool_stays_the_text(memory: GraphMemory) -> None:
     result = {"type": "tool_result", "tool_use_id": "c1", "content": "20 degrees"}
     episode = stored(memory, {"role": "user", "content": [result, {"type": "text", "text": "Is that warm?"}]})

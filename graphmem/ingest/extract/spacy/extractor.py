@@ -31,6 +31,7 @@ from graphmem.ingest.extract.spacy.statements import dates_of
 from graphmem.ingest.extract.spacy.tokens import parsed, tokens
 from graphmem.ingest.extract.spacy.words import ACRONYMS, ENTITY_TYPES, PLACES
 from graphmem.models import Episode
+from graphmem.models.metadata import is_mail
 from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology
 from graphmem.protocols import (
     ExtractedEdge,
@@ -134,7 +135,7 @@ class SpacyExtractor(Extractor):
 
     def _extraction(self, request: ExtractionRequest, doc: Doc, further: Sequence[str]) -> Extraction:
         episode = request.episode
-        if (episode.source == "document" or _is_mail(episode)) and not self._document_facts:
+        if (episode.source == "document" or is_mail(episode.metadata)) and not self._document_facts:
             return self._names(request, doc, further)
         edges, endings, mentioned = self._found(request, doc)
         if episode.speaker and episode.title is None:
@@ -278,14 +279,9 @@ def _with_aliases(found: Extraction, aliases: Iterable[tuple[str, str]]) -> Extr
     return replace(found, entities=tuple(entities.values()))
 
 
-def _is_mail(episode: Episode) -> bool:
-    """Return whether a message has a subject, as mails have."""
-    return "subject" in episode.metadata
-
-
 def _is_written(episode: Episode) -> bool:
     """Return whether a message is rather a piece of writing: a mail or a long text."""
-    return episode.speaker is not None and (_is_mail(episode) or len(episode.text) > _LONG)
+    return episode.speaker is not None and (is_mail(episode.metadata) or len(episode.text) > _LONG)
 
 
 def _of_acquaintances(

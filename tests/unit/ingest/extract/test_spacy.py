@@ -11,7 +11,7 @@ import pytest
 from graphmem.errors import InvalidInput, MissingExtra
 from graphmem.ingest.extract.spacy import SpacyExtractor, spacy_available
 from graphmem.ingest.extract.spacy.clauses import governor
-from graphmem.models import Episode, EpisodeSource, Scope
+from graphmem.models import Episode, EpisodeSource, Scalar, Scope
 from graphmem.protocols import ExtractedEdge, Extraction, ExtractionRequest
 
 pytestmark = pytest.mark.skipif(not spacy_available(), reason="spaCy and an English model are not installed")
@@ -745,9 +745,12 @@ def test_a_document_gives_names_and_no_facts_unless_asked_for() -> None:
     assert {"Ada Lovelace", "London"} <= {entity.name for entity in found.entities}
 
 
+MAIL = {"subject": "News", "to": "Walter", "file": "inbox.mbox", "line": 1}
+
+
 def test_a_mail_gives_names_and_no_facts_unless_asked_for() -> None:
     text = "I moved to London. My brother Charles is a teacher."
-    mail = Episode(scope=Scope("t"), text=text, speaker="Nora", occurred_at=MONDAY, metadata={"subject": "News"})
+    mail = Episode(scope=Scope("t"), text=text, speaker="Nora", occurred_at=MONDAY, metadata=MAIL)
     (names,), (facts,) = (
         one.extract([ExtractionRequest(mail)]) for one in (SpacyExtractor(), SpacyExtractor(document_facts=True))
     )
@@ -756,6 +759,12 @@ def test_a_mail_gives_names_and_no_facts_unless_asked_for() -> None:
     assert (names.edges, names.endings) == ((), ())
     assert {"London", "Charles"} <= {entity.name for entity in names.entities}
     assert {edge.relation for edge in facts.edges} >= {"lives_in", "has_brother"}
+
+
+@pytest.mark.parametrize("metadata", [{"subject": "hr"}, {"subject": "hr", "file": "chat.csv", "line": 2}])
+def test_a_message_about_a_subject_is_no_mail(metadata: dict[str, Scalar]) -> None:
+    turn = Episode(scope=Scope("t"), text="I work at Initech.", speaker="Maya", occurred_at=MONDAY, metadata=metadata)
+    assert triples(good(SpacyExtractor().extract([ExtractionRequest(turn)]))) == {("Maya", "works_at", "Initech")}
 
 
 def test_names_of_a_long_document_are_read_from_all_its_parts() -> None:
@@ -850,7 +859,7 @@ ARTICLE = "The review by Lena Frost says that it pays for itself. " * 20
 
 def test_a_mail_gives_facts_of_its_sender_and_of_whom_the_sender_knows(extractor: SpacyExtractor) -> None:
     text = "My sister Anna works at Siemens. Peter Holm, CEO of Initech, visited Rome. I use vim."
-    mail = Episode(scope=Scope("t"), text=text, speaker="Nora", occurred_at=MONDAY, metadata={"subject": "News"})
+    mail = Episode(scope=Scope("t"), text=text, speaker="Nora", occurred_at=MONDAY, metadata=MAIL)
     found = good(extractor.extract([ExtractionRequest(mail, addressee="Walter")]))
     assert triples(found) == {("Nora", "has_sister", "Anna"), ("Anna", "works_at", "Siemens"), ("Nora", "uses", "vim")}
     assert {"Peter Holm", "Initech", "Rome"} <= {e.name for e in found.entities}
