@@ -254,7 +254,7 @@ class _Stored:
         self.edges = {
             edge.id: edge for edge in backend.all_edges([scope], EdgeQuery(kinds=STATED_KINDS, versions="all"))
         }
-        self._entities = {entity.id: entity for entity in backend.all_entities([scope], EntityQuery())}
+        self._entities = {entity.id: entity for entity in backend.all_entities([scope], EntityQuery(archived=True))}
         self._names: dict[str, set[str]] = {i: {e.canonical_name} for i, e in self._entities.items()}
         for alias in backend.find_aliases([scope], list(self._entities)):
             self._names[alias.entity_id].add(alias.alias)

@@ -67,6 +67,13 @@ def test_verdict_on_a_fact(memory: GraphMemory, fact: dict[str, Any], expected: 
     assert verdict(memory, **fact) == expected
 
 
+def test_facts_of_an_archived_entity_are_judged() -> None:
+    with GraphMemory.open("memory://", extractor="none", embeddings="none", background=False, max_entities=1) as memory:
+        memory.add_facts([WORKS])
+        assert memory.admin.evict().archived_entities == 1
+        assert verdict(memory) == "right"
+
+
 def test_facts_that_say_the_same_one_after_the_other_are_one_interval(memory: GraphMemory) -> None:
     months = [datetime(2025, month, 1, tzinfo=UTC) for month in (1, 4, 6, 9)]
     moves = {"subject": "Ann Lee", "relation": "deploys_on", "object": "Kubernetes"}
