@@ -54,6 +54,22 @@ def homes(memory: GraphMemory) -> set[str]:
     return {fact.fact for fact in memory.facts()}
 
 
+@pytest.mark.parametrize("batch_size", [1, 2, 100])
+@pytest.mark.parametrize("stored", [0, 1])
+@pytest.mark.parametrize("update", [False, True])
+def test_counts_of_repeated_ids_depend_on_no_batch_size(batch_size: int, stored: int, *, update: bool) -> None:
+    items = [{"text": text, "external_id": "a"} for text in ("One fish.", "Two fish.", "Red fish.")]
+    with GraphMemory.open(
+        "memory://", extractor="none", embeddings="none", background=False, batch_size=batch_size
+    ) as memory:
+        memory.ingest([{"text": "Blue fish.", "external_id": "a"}] * stored)
+        for dry_run in (True, False):
+            report = memory.ingest(items, update=update, dry_run=dry_run)
+            differing = 0 if update else 2 + stored
+            replaced = stored if update else 0
+            assert (report.differing, report.replaced, report.known) == (differing, replaced, 2 + stored - replaced)
+
+
 def test_a_changed_file_replaces_its_earlier_text_and_facts(memory: GraphMemory, notes: Path) -> None:
     memory.ingest(notes)
     (notes / "a.md").write_text("# Maya\n\nMaya Chen lives in Porto.\n\n# Rest\n\nUnchanged.\n")
