@@ -593,7 +593,7 @@ class Administration(ScopedMemory):
     aimport_ = in_thread(import_, "jobs")
     achecksum = in_thread(checksum, "jobs")
     ascopes = in_thread(scopes)
-    awork = in_thread(work, "jobs")
+    awork = in_thread(work, "work")
     aload_models = in_thread(load_models, "jobs")
     adoctor = in_thread(doctor)
     aevaluate = in_thread(evaluate, "jobs")

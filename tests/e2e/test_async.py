@@ -434,6 +434,21 @@ def test_a_call_that_had_begun_is_finished_though_its_task_was_cancelled(held_ba
     assert [fact.target for fact in held_back.memory.facts("Ann Lee")] == ["Bob Miller"]
 
 
+def test_other_calls_run_while_several_tasks_serve_the_store(opened: Callable[..., GraphMemory]) -> None:
+    memory, stopping = opened(), threading.Event()
+
+    async def run() -> LoadReport:
+        serving = [asyncio.create_task(memory.admin.awork(stopping, seconds=0.05)) for _ in range(5)]
+        await asyncio.sleep(0)
+        try:
+            return await asyncio.wait_for(memory.aadd_facts([("Ann Lee", "knows", "Bob Miller")]), 10)
+        finally:
+            stopping.set()
+            await asyncio.gather(*serving)
+
+    assert asyncio.run(run()).edges == 1
+
+
 def test_turns_of_a_session_keep_the_order_of_their_calls(held_back: HeldBack) -> None:
     memory, texts = held_back.memory, [f"turn {n}" for n in range(250)]
 
