@@ -10,9 +10,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from graphmem.ingest.extract.spacy.words import KIN, KIN_PREFIXES, PLAIN_KIN, has
 from graphmem.models import EdgeQuery, Episode, EpisodeQuery, Scope, is_retracted
 from graphmem.protocols import ExtractedEdge, Extraction, GraphBackend
+from graphmem.text.kin import KIN, KIN_PREFIXES, PLAIN_KIN, has
 from graphmem.text.normalize import canonical
 
 _KINDS = {

@@ -121,3 +121,12 @@ def test_every_type_that_the_facade_takes_or_returns_is_public() -> None:
     assert {"Fact", "Turn", "RecallResult"} <= {kind.__name__ for kind in used}
     hidden = {k.__name__ for k in used if not k.__module__.startswith(DOCUMENTED_MODULES)} - set(graphmem.__all__)
     assert sorted(hidden) == []
+
+
+def test_the_queue_does_not_load_the_local_extractor() -> None:
+    program = (
+        "import sys, graphmem.ingest.queue\n"
+        "print([name for name in sys.modules if name.startswith('graphmem.ingest.extract.spacy')])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

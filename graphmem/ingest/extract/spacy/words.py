@@ -7,6 +7,11 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
+from graphmem.text.kin import KIN as KIN
+from graphmem.text.kin import KIN_PREFIXES as KIN_PREFIXES
+from graphmem.text.kin import PLAIN_KIN as PLAIN_KIN
+from graphmem.text.kin import has as has
+
 _FILE = files("graphmem.ingest.extract.spacy").joinpath("words.toml")
 _TABLES: Mapping[str, Any] = tomllib.loads(_FILE.read_text(encoding="utf-8"))
 
@@ -43,18 +48,6 @@ FIRST_PERSON = _words("first_person")
 SECOND_PERSON = _words("second_person")
 THIRD_PERSON: Mapping[str, str] = {word: gender for gender, words in _lists("third_person").items() for word in words}
 POSSESSIVES = _words("possessives")
-KIN_PREFIXES: tuple[str, ...] = (*_TABLES["words"]["kin_prefixes"], "")
-PLAIN_KIN: Mapping[str, str] = {
-    word: "" if gender == "either" else gender for gender, words in _lists("kin").items() for word in words
-}
-"""Nouns for persons by relationship → their gender, if the noun implies it."""
-KIN: Mapping[str, str] = {
-    f"{prefix}{word}{law}": gender
-    for word, gender in PLAIN_KIN.items()
-    for prefix in KIN_PREFIXES
-    for law in ("", "-in-law", " in law")
-}
-"""The same with what is made of them: "ex-wife", "brother-in-law"."""
 BEFORE_RELATIVES = _words("before_relatives")
 CALENDAR = _words("calendar")
 MONTHS = _words("months")
@@ -188,11 +181,6 @@ GREETINGS: list[str] = _TABLES["openings"]["greetings"]
 def relation_to(noun: str) -> str:
     """Return the relation for a relational noun: "married_to" for "husband", "has_boss" for "boss"."""
     return PARTNER_OF.get(noun, has(noun))
-
-
-def has(noun: str) -> str:
-    """Return the relation of having something: "has_brother_in_law" for "brother-in-law"."""
-    return f"has_{noun.replace(' ', '_').replace('-', '_')}"
 
 
 def third_person(lemma: str) -> str:
