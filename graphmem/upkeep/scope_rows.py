@@ -111,6 +111,7 @@ TABLES: dict[RowKind, RowTable] = {
         Merge, "merges", lambda store, scope: store.all_merges([scope], MergeQuery(undone=True), chunk=PAGE)
     ),
     "index": RowTable(IndexEntry, "index", lambda store, scope: store.all_entries(scope, chunk=PAGE)),
+    # the name of job states in files of version 1
     "mark": RowTable(JobState, "job_states", lambda store, scope: store.find_job_states(scope)),
 }
 """In export order: a row references only rows before it."""
