@@ -124,7 +124,8 @@ class JobState:
     done_at
         When the job last completed; None if it never did.
     episodes
-        Number of processed episodes in the scope at that time.
+        Number of processed episodes in the scope at that time. For the job states that only count deleted facts
+        and expired episodes, their number so far.
     begun_at
         Start of a run that has not completed: it is running or was interrupted.
     cursor
