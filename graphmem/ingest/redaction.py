@@ -29,6 +29,9 @@ from graphmem.text.redact import is_placeholder
 T = TypeVar("T")
 
 _KEPT = frozenset("id fact_id scope edge_type entity_type source_type target_type".split())
+NO_NAMES = frozenset({"roles", "sources", "since", "until", "metadata"})
+"""Fields of an `EpisodeFilter` that aren't names given by a caller."""
+
 _DIGEST_BYTES = 8
 _IDS = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?: [0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})*")
 _LONG_NUMBER = 10**8  # no pattern matches a number with fewer digits
@@ -115,13 +118,13 @@ class Redaction:
 
     def stored_filter(self, wanted: EpisodeFilter) -> EpisodeFilter:
         """Return a filter of stored episodes: with the stored forms of its sessions, speakers and metadata."""
-        names = {
-            name: tuple(map(self.stored_name, given))
-            for name in ("session_ids", "speakers")
-            if (given := getattr(wanted, name)) is not None
-        }
-        prefix = None if wanted.session_prefix is None else self.stored_name(wanted.session_prefix)
-        return wanted.changed(**names, session_prefix=prefix, metadata=self._any(wanted.metadata))
+
+        def stored(value: str | Sequence[str]) -> str | tuple[str, ...]:
+            return self.stored_name(value) if isinstance(value, str) else tuple(map(self.stored_name, value))
+
+        given = {name: getattr(wanted, name) for name in EpisodeFilter.model_fields if name not in NO_NAMES}
+        names = {name: stored(value) for name, value in given.items() if value is not None}
+        return wanted.changed(**names, metadata=self._any(wanted.metadata))
 
     def data(self, value: T) -> T:
         """Return a value of mappings, lists and scalars with every text in it redacted."""

@@ -10,8 +10,8 @@ import pytest
 
 from graphmem import Document, InvalidInput, Triple, Turn
 from graphmem.errors import ExtractionFailed
-from graphmem.ingest.redaction import RedactingExtractor, Redaction
-from graphmem.models import Episode, Scope
+from graphmem.ingest.redaction import NO_NAMES, RedactingExtractor, Redaction
+from graphmem.models import Episode, EpisodeFilter, Scope
 from graphmem.protocols import (
     ExtractedEdge,
     ExtractedEnding,
@@ -177,6 +177,17 @@ def extracted(careless: Careless, text: str = "My mail is maya@example.com") -> 
     request = ExtractionRequest(Turn(text=text, speaker="tom@example.com").to_episode(SCOPE))
     [result] = RedactingExtractor(careless, PLAIN).extract([request])
     return result
+
+
+def test_a_filter_is_compared_with_stored_names_in_each_field_that_has_some() -> None:
+    mail = "maya@example.com"
+    values = {name: f"{mail} {name}" for name in sorted(EpisodeFilter.model_fields.keys() - NO_NAMES)}
+    stored = KEYED.stored_filter(EpisodeFilter(**values, metadata={"by": mail}))
+    assert values.keys() >= {"session_ids", "session_prefix", "speakers"}
+    for name, value in values.items():
+        assert KEYED.stored_name(value) in (found := getattr(stored, name)), name
+        assert mail not in found
+    assert stored.metadata == {"by": {"$eq": "[email]"}}
 
 
 def test_an_extractor_gets_no_text_that_was_stored_without_redaction() -> None:
