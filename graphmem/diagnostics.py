@@ -17,7 +17,7 @@ from graphmem.protocols import Extractor, GraphBackend, VectorIndex, problem_of
 from graphmem.results import Check, QueueError, QueueState, Stats, UpkeepState
 from graphmem.settings import Settings
 from graphmem.text import counted
-from graphmem.upkeep.eviction import DELETED
+from graphmem.upkeep.eviction import DECAY_PROGRESS, DELETED
 from graphmem.upkeep.forget import EXPIRED
 from graphmem.upkeep.scope_rows import count_dangling
 
@@ -25,6 +25,9 @@ _log = logging.getLogger(__name__)
 
 _GAUGE_SECONDS, _GAUGE_SHARE = 15.0, 20  # between two readings of the gauges, as a time and as a multiple of one
 _ERRORS_SEARCHED, _ERRORS_SHOWN = 100, 10  # episodes in `stats`
+
+INTERNAL_JOBS = frozenset({DELETED, EXPIRED, DECAY_PROGRESS, JOB, SHADOW})
+"""Names of job states that aren't jobs of upkeep: counters, the progress of a decay, and those of a migration."""
 
 _NO_EXTRACTOR = (
     "none: episodes stay in the queue; pip install 'graphmem[spacy]', or set llm to a model as provider:model"
@@ -102,7 +105,7 @@ class Diagnostics:
         upkeep = tuple(
             UpkeepState(job=state.job, done_at=state.done_at, episodes=state.episodes, begun_at=state.begun_at)
             for state in states
-            if state.job not in (DELETED, EXPIRED, JOB, SHADOW)
+            if state.job not in INTERNAL_JOBS
         )
         return Stats(
             scope=str(scope),

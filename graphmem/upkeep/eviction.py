@@ -28,7 +28,8 @@ from graphmem.settings import Settings
 from graphmem.upkeep.schedule import Stopping, UpkeepJob
 
 DECAY_JOB = "decay"
-_JOB = "retrieval counts"  # job state of the decay in a scope, scheduled or manual
+DECAY_PROGRESS = "retrieval counts"
+"""Name of the job state with the progress of the decay in a scope, scheduled or manual."""
 _BETWEEN_DECAYS = timedelta(hours=1)  # between scheduled ones: a decay reads every fact that was ever retrieved
 
 
@@ -82,11 +83,11 @@ def decay(backend: GraphBackend, scope: Scope, rule: DecayRule, stopping: Stoppi
 
 def is_interrupted(backend: GraphBackend, scope: Scope) -> bool:
     """Return whether a decay of this scope was started and not finished."""
-    return backend.find_job_state(scope, _JOB).begun_at is not None
+    return backend.find_job_state(scope, DECAY_PROGRESS).begun_at is not None
 
 
 def _page(backend: GraphBackend, scope: Scope, rule: DecayRule, now: datetime) -> tuple[int, bool]:
-    state = backend.find_job_state(scope, _JOB)
+    state = backend.find_job_state(scope, DECAY_PROGRESS)
     begun = state.begun_at or now
     if state.done_at is not None and begun <= state.done_at:
         return 0, False
@@ -386,7 +387,7 @@ def upkeep_jobs(backend: GraphBackend, settings: Settings) -> list[UpkeepJob]:
         return evict(backend, scope, eviction_rule(settings), stopping).finished
 
     def run_decay(scope: Scope, stopping: Stopping) -> bool:
-        state = backend.find_job_state(scope, _JOB)
+        state = backend.find_job_state(scope, DECAY_PROGRESS)
         if state.begun_at is None and state.done_at is not None and utc_now() - state.done_at < _BETWEEN_DECAYS:
             return True
         decay(backend, scope, decay_rule(settings), stopping)

@@ -345,3 +345,10 @@ def test_one_edge_type_may_be_a_text() -> None:
         memory.add_facts([("Ann Lee", "knows", "Bob Fox"), ("Ann Lee", "is part of", "Acme Corp")])
         found = memory.recall("Ann Lee", edge_types="entity", episodes=0)
         assert [fact.target for fact in found.facts] == ["Acme Corp"]
+
+
+def test_a_decay_is_one_job_of_the_upkeep(memory: GraphMemory) -> None:
+    memory.admin.decay()
+    jobs = memory._engine.backend.find_job_states(memory.scope)  # pyright: ignore[reportPrivateUsage]
+    assert [state.job for state in jobs] == ["retrieval counts"]
+    assert memory.stats().upkeep == ()
