@@ -30,8 +30,10 @@ from graphmem.vectors import ExactVectorIndex
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-    from graphmem.ingest.contradictions import Ask, ContradictionCheck, Pairs
-    from graphmem.ingest.entity_matching import NoteLinks, SimilarEntities
+    from graphmem.ingest.contradictions import ContradictionCheck
+    from graphmem.ingest.entity_matching import SimilarEntities
+    from graphmem.ingest.judges import Ask, Pairs
+    from graphmem.ingest.note_links import NoteLinks
     from graphmem.llm.chat import ListQuestion
 
 _log = logging.getLogger(__name__)
@@ -301,7 +303,8 @@ def contradiction_check(llm: BaseChatModel | str | None, settings: Settings) -> 
         raise InvalidInput(
             "contradiction_check is on, but no LLM is configured: set llm, for example openai:gpt-5-mini"
         )
-    from graphmem.ingest.contradictions import ContradictionCheck, llm_judge
+    from graphmem.ingest.contradictions import ContradictionCheck
+    from graphmem.ingest.judges import llm_judge
 
     return ContradictionCheck(llm_judge(llm, timeout=settings.extraction_timeout))
 
@@ -329,8 +332,9 @@ def similar_entities(
     """Return the entity matcher and the note linker; None for each that is disabled or lacks an embedding model."""
     if embedder is None or not (settings.resolve_similar or settings.note_linking):
         return None, None
-    from graphmem.ingest.contradictions import llm_same
-    from graphmem.ingest.entity_matching import NoteLinks, SimilarEntities
+    from graphmem.ingest.entity_matching import SimilarEntities
+    from graphmem.ingest.judges import llm_same
+    from graphmem.ingest.note_links import NoteLinks
 
     @cache
     def judge() -> Ask:

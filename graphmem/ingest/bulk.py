@@ -18,8 +18,9 @@ from typing import Generic, TypeVar
 
 from graphmem.errors import BackendUnavailable, InvalidInput, StoreFull
 from graphmem.ingest.content_filter import skip_reason
-from graphmem.ingest.entity_matching import NoteLinks, SimilarEntities
+from graphmem.ingest.entity_matching import SimilarEntities
 from graphmem.ingest.interpretation import ExtractedFact, InterpretedEpisode, statement_of
+from graphmem.ingest.note_links import NoteLinks
 from graphmem.ingest.queue import ExtractionQueue, Processed
 from graphmem.ingest.redaction import Redaction
 from graphmem.ingest.write import Writer, Written

@@ -1,4 +1,4 @@
-"""Entity matching of new names by embedding similarity, and note linking.
+"""Entity matching of new names by embedding similarity.
 
 Embedding and comparing the new names of a batch, and asking an LLM about doubtful pairs, happen before the write
 transaction, so that no lock is held during model calls. Inside the transaction, under the lock on the names, only
@@ -8,8 +8,6 @@ A bulk load contains thousands of names, and embedding one takes a thousand time
 judge, vectors only merge names made of the same words (`obstacle`). A bulk load therefore embeds only names that share
 their words with another one; the others are stored without a vector, which is computed later in the background or by
 the first search that needs it.
-
-Note linking (A-MEM, arXiv 2502.12110) adds `similar_to` facts between a new entity and its nearest neighbors.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -26,29 +24,24 @@ import numpy as np
 
 from graphmem.embed import Embedder
 from graphmem.errors import BackendUnavailable, StoreReadOnly
-from graphmem.index.copies import MEMORY, GrowingArray, unpacked
+from graphmem.index.copies import MEMORY, GrowingArray
 from graphmem.index.entity_vectors import EntityVectors, Vectors, entity_entry, waiting_entry
 from graphmem.index.follower import UnindexedScan
-from graphmem.inference.premises import write_facts
 from graphmem.ingest.interpretation import EntityMention
+from graphmem.ingest.judges import Ask
 from graphmem.ingest.resolution import EntityMatcher
 from graphmem.models import (
     Changes,
-    Edge,
-    EdgeQuery,
-    EdgeType,
     Entity,
     EntityQuery,
     IndexEntry,
     MergeMethod,
     Scope,
-    utc_now,
 )
-from graphmem.ontology import SIMILAR_TO
 from graphmem.process import one_blas_thread
 from graphmem.protocols import GraphBackend
 from graphmem.text.names import is_same_spelling, may_be_same, numbers_differ, obstacle, short_forms, spellings
-from graphmem.text.normalize import plain_fact, split_words
+from graphmem.text.normalize import split_words
 
 _log = logging.getLogger(__name__)
 
@@ -59,9 +52,6 @@ _LONGEST_INITIALS = 4
 _INDEXED_AT_ONCE = 64  # entities embedded between two checks of the deadline
 _SCAN_INTERVAL = 30.0  # seconds between two scans for entities without a vector: other processes may store some
 _SCAN_SHARE = 100  # the interval is at least this many times as long as a scan, which reads all entities of a scope
-
-AskSame = Callable[[Sequence[str], Sequence[str]], Sequence[tuple[int, int]]]
-"""(new names, known entities) → pairs of positions of a new name and the known entity that it is; may raise."""
 
 Key = tuple[str, str]
 """Canonical name and type."""
@@ -119,7 +109,7 @@ class SimilarEntities:
         self,
         backend: GraphBackend,
         embedder: Embedder,
-        ask: AskSame | None = None,
+        ask: Ask | None = None,
         *,
         merge_at: float = 0.85,
         ask_at: float = 0.7,
@@ -457,88 +447,3 @@ def _described(mention: EntityMention) -> str:
 
 def _text(name: str, summary: str) -> str:
     return f"{name}: {summary}" if summary else name
-
-
-_MOST_LINKS = 10  # of an entity
-_LEAST_COSINE = 0.85
-_LINK_SECONDS = 5.0
-_LINKED_AT_ONCE = 100
-
-
-class NoteLinks:
-    """Linker of new entities to at most ten known ones of their type with a cosine of 0.85 or more.
-
-    Parameters
-    ----------
-    backend
-        The store.
-    vectors
-        Vectors of its entities.
-    seconds
-        Time limit per batch; the rest of the batch stays without links.
-    """
-
-    def __init__(self, backend: GraphBackend, vectors: EntityVectors, *, seconds: float = _LINK_SECONDS) -> None:
-        self._backend = backend
-        self._vectors = vectors
-        self._seconds = seconds
-
-    def link(self, scope: Scope, entity_ids: Sequence[str]) -> int:
-        """Link the new entities of a write; return the number of facts created. Failures are logged."""
-        deadline = time.monotonic() + self._seconds
-        made = 0
-        try:
-            for start in range(0, len(entity_ids), _LINKED_AT_ONCE):
-                if time.monotonic() >= deadline:
-                    _log.warning(
-                        "scope %s: time limit reached, %d new entities are not linked", scope, len(entity_ids) - start
-                    )
-                    break
-                made += self._link(scope, entity_ids[start : start + _LINKED_AT_ONCE])
-        except BackendUnavailable:
-            raise
-        except Exception as error:  # noqa: BLE001 - links are optional: the write is already committed
-            _log.warning("scope %s: new entities are not linked: %s", scope, error)
-        return made
-
-    def _link(self, scope: Scope, entity_ids: Sequence[str]) -> int:
-        found = self._backend.get_entities([scope], entity_ids)
-        vectors = {
-            entry.key: unpacked(entry, len(entry.vectors) // 2)[0]
-            for entry in self._backend.find_index(scope, "entity", entity_ids)
-            if entry.vectors
-        }
-        new = [found[i] for i in entity_ids if i in found and i in vectors]
-        questions = [(entity.entity_type, vectors[entity.id]) for entity in new]
-        hits = self._vectors.nearest(scope, questions, _LEAST_COSINE, limit=_MOST_LINKS + 1)
-        pairs: dict[tuple[str, str], float] = {}
-        for entity, near in zip(new, hits, strict=True):
-            for score, other in [hit for hit in near if hit[1] != entity.id][:_MOST_LINKS]:
-                if (other, entity.id) not in pairs:
-                    pairs[entity.id, other] = score
-        return self._backend.atomic(lambda: self._write(scope, pairs)) if pairs else 0
-
-    def _write(self, scope: Scope, pairs: dict[tuple[str, str], float]) -> int:
-        entities = self._backend.get_entities([scope], list({i for pair in pairs for i in pair}))
-        keys = tuple((a, b, SIMILAR_TO, EdgeType.SEMANTIC) for pair in pairs for a, b in (pair, pair[::-1]))
-        known = {(e.source_id, e.target_id) for e in self._backend.all_edges([scope], EdgeQuery(keys=keys))}
-        edges = tuple(
-            _edge(scope, entities[a], entities[b], score)
-            for (a, b), score in pairs.items()
-            if a in entities and b in entities and (a, b) not in known and (b, a) not in known
-        )
-        write_facts(self._backend, scope, Changes(edges=edges))
-        return len(edges)
-
-
-def _edge(scope: Scope, one: Entity, other: Entity, score: float) -> Edge:
-    return Edge(
-        scope=scope,
-        source_id=one.id,
-        target_id=other.id,
-        relation=SIMILAR_TO,
-        fact=plain_fact(one.name, SIMILAR_TO, other.name),
-        confidence=max(0.0, min(1.0, score)),
-        valid_from=max(one.first_seen_at, other.first_seen_at),
-        recorded_at=utc_now(),
-    )

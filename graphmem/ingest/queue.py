@@ -18,7 +18,7 @@ from datetime import datetime, timedelta
 from graphmem.errors import Conflict, ExtractionFailed, ExtractorMisconfigured, GraphMemError, InvalidInput
 from graphmem.ingest.claims import is_gone, live_owner, live_owners, process_prefix
 from graphmem.ingest.contradictions import ContradictionCheck
-from graphmem.ingest.entity_matching import NoteLinks, SimilarEntities
+from graphmem.ingest.entity_matching import SimilarEntities
 from graphmem.ingest.failures import (
     Pause,
     RetryRule,
@@ -32,6 +32,7 @@ from graphmem.ingest.failures import (
 )
 from graphmem.ingest.interpretation import InterpretedEpisode, read_extraction
 from graphmem.ingest.namesakes import tell_apart
+from graphmem.ingest.note_links import NoteLinks
 from graphmem.ingest.pool import ExtractionPool, ScopeRotation
 from graphmem.ingest.requests import build_requests
 from graphmem.ingest.write import Writer, Written

@@ -12,9 +12,10 @@ from typing import Literal
 
 from graphmem.inference.premises import write_facts
 from graphmem.ingest.corrections import EarlierExtraction
-from graphmem.ingest.entity_matching import NoteLinks, Outdated, Prepared, SimilarEntities
+from graphmem.ingest.entity_matching import Outdated, Prepared, SimilarEntities
 from graphmem.ingest.fact_ledger import End, FactLedger, TellerAbout, entity_names, open_ledger, teller_of
 from graphmem.ingest.interpretation import Ending, EntityMention, InterpretedEpisode, clamped
+from graphmem.ingest.note_links import NoteLinks
 from graphmem.ingest.resolution import Resolver
 from graphmem.ingest.supersession.rules import Teller, day_after, day_before
 from graphmem.models import (

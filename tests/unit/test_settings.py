@@ -125,9 +125,9 @@ CONSTANTS: dict[str, object] = {
     "graphmem.index.entity_vectors:NEAREST": 5,
     "graphmem.ingest.entity_matching:SimilarEntities(merge_at)": 0.85,
     "graphmem.ingest.entity_matching:SimilarEntities(ask_at)": 0.7,
-    "graphmem.ingest.entity_matching:_MOST_LINKS": 10,
-    "graphmem.ingest.entity_matching:_LEAST_COSINE": 0.85,
-    "graphmem.ingest.entity_matching:NoteLinks(seconds)": 5.0,
+    "graphmem.ingest.note_links:_MOST_LINKS": 10,
+    "graphmem.ingest.note_links:_LEAST_COSINE": 0.85,
+    "graphmem.ingest.note_links:NoteLinks(seconds)": 5.0,
     # 4
     "graphmem.text.normalize:MAX_QUERY": 512,
     "graphmem.protocols:NAME_WEIGHT": 10,

@@ -183,7 +183,7 @@ def test_a_plan_of_a_batch_contradicts_nothing() -> None:
 )
 def test_the_language_model_s_pairs_are_read(reply: str, pairs: list[tuple[int, int]]) -> None:
     models = pytest.importorskip("langchain_core.language_models", reason="pip install 'graphmem[langchain]'")
-    from graphmem.ingest.contradictions import llm_judge
+    from graphmem.ingest.judges import llm_judge
 
     judge = llm_judge(models.FakeListChatModel(responses=[reply]), timeout=5)
     assert judge(["new"], ["a", "b", "c"]) == pairs
@@ -191,7 +191,7 @@ def test_the_language_model_s_pairs_are_read(reply: str, pairs: list[tuple[int, 
 
 def test_a_reply_without_pairs_is_a_failure() -> None:
     models = pytest.importorskip("langchain_core.language_models", reason="pip install 'graphmem[langchain]'")
-    from graphmem.ingest.contradictions import llm_judge
+    from graphmem.ingest.judges import llm_judge
 
     with pytest.raises(ExtractionFailed, match="no list of pairs"):
         llm_judge(models.FakeListChatModel(responses=["none of them [1]"]), timeout=5)(["new"], ["a"])

@@ -16,8 +16,10 @@ from hypothesis import strategies as st
 from graphmem.embed import Embedder
 from graphmem.errors import EmbeddingFailed
 from graphmem.ingest import entity_matching
-from graphmem.ingest.entity_matching import AskSame, NoteLinks, Prepared, SimilarEntities
+from graphmem.ingest.entity_matching import Prepared, SimilarEntities
 from graphmem.ingest.interpretation import EntityMention, ExtractedFact, InterpretedEpisode
+from graphmem.ingest.judges import Ask
+from graphmem.ingest.note_links import NoteLinks
 from graphmem.ingest.write import Writer
 from graphmem.models import Changes, EdgeQuery, EdgeType, EntityQuery, IndexEntry, Merge, MergeQuery, Removal, Scope
 from graphmem.ontology import DEFAULT_ONTOLOGY
@@ -71,7 +73,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[GraphBacke
 
 
 def similar(
-    store: GraphBackend, model: Angles, ask: AskSame | None = None, *, most_questions: int = 20, resolves: bool = True
+    store: GraphBackend, model: Angles, ask: Ask | None = None, *, most_questions: int = 20, resolves: bool = True
 ) -> SimilarEntities:
     embedder = Embedder(model, cache_bytes=0)
     return SimilarEntities(store, embedder, ask, most_questions=most_questions, resolves=resolves)
