@@ -21,8 +21,9 @@ from graphmem.errors import BackendUnavailable, EmbeddingFailed, IndexUnavailabl
 from graphmem.factory import Given, Parts, choose_inference_question, open_parts
 from graphmem.index.copies import MB
 from graphmem.index.encoder import EpisodeEncoder
-from graphmem.ingest.bulk import Loader, OnProgress, TurnWriter
+from graphmem.ingest.bulk import Loader, OnProgress
 from graphmem.ingest.queue import ExtractionQueue, Processed
+from graphmem.ingest.turn_writer import TurnWriter
 from graphmem.inputs import FilterLike, ItemLike, TripleLike, to_filter
 from graphmem.llm.providers import SECONDS
 from graphmem.models import Episode, EpisodeFilter, EpisodeQuery, Scope

@@ -1,193 +1,38 @@
-"""Bulk loading in batches, and writes of asynchronous callers that share a transaction."""
+"""Bulk loading in batches."""
 
 from __future__ import annotations
 
-import asyncio
-import contextvars
-import hashlib
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
 from itertools import islice
-from typing import Generic, TypeVar
+from typing import TypeVar
 
-from graphmem.errors import BackendUnavailable, InvalidInput, StoreFull
+from graphmem.errors import InvalidInput
 from graphmem.ingest.content_filter import skip_reason
 from graphmem.ingest.entity_matching import SimilarEntities
 from graphmem.ingest.interpretation import ExtractedFact, InterpretedEpisode, statement_of
 from graphmem.ingest.note_links import NoteLinks
 from graphmem.ingest.queue import ExtractionQueue, Processed
 from graphmem.ingest.redaction import Redaction
+from graphmem.ingest.triple_episodes import StatedTriple, of_episodes, triple_episode
+from graphmem.ingest.turn_writer import Stored
 from graphmem.ingest.write import Writer, Written
 from graphmem.inputs import Item, ItemLike, Triple, TripleLike, to_item
 from graphmem.messages import digest
-from graphmem.models import MAX_FACT_BYTES, Episode, EpisodeQuery, Model, Scope, utc_now
+from graphmem.models import Episode, EpisodeQuery, Model, Scope, utc_now
 from graphmem.models.metadata import SKIPPED, SOURCE_PATH
 from graphmem.ontology import Ontology
 from graphmem.process import gc_paused
 from graphmem.protocols import ExtractedEdge, GraphBackend, Redactor
 from graphmem.results import MAX_REJECTED, LoadReport, Rejected
-from graphmem.text.normalize import MIN_NAME_LENGTH, canonical, clean, plain_fact
-
-# Shared transactions ------------------------------------------------------------------------------
-
+from graphmem.text.normalize import MIN_NAME_LENGTH, canonical
 
 T = TypeVar("T")
-R = TypeVar("R")
 
-Stored = tuple[str, bool]
-"""Id of an episode, and whether it was created."""
-
-Submit = Callable[[Callable[[], None]], object]
-"""Schedules a call on a thread."""
-
-_BATCH = 100  # values per transaction
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.5  # seconds between two looks at what others extract
-
-
-@dataclass(slots=True, eq=False)
-class _Waiting(Generic[T, R]):
-    read: Callable[[], T]
-    result: Future[R] = field(default_factory=Future[R])
-
-
-class BatchWriter(Generic[T, R]):
-    """Writer that stores all waiting values of a group in one transaction, in the order of the calls.
-
-    A commit waits for the disk, whatever its size; with a transaction per value, each would wait for the commits of all
-    values before it. A value is on disk when `store` returns.
-
-    Parameters
-    ----------
-    submit
-        Schedules a call on a thread.
-    write
-        Stores values in one transaction; returns the result of each. If one of them may be the cause of its error, it
-        is called again with parts of them.
-    on_stored
-        Called with stored values.
-    """
-
-    def __init__(
-        self, submit: Submit, write: Callable[[Sequence[T]], Sequence[R]], on_stored: Callable[[Sequence[T]], None]
-    ) -> None:
-        self._submit = submit
-        self._write = write
-        self._on_stored = on_stored
-        self._waiting: dict[Scope | None, list[_Waiting[T, R]]] = {}
-        """Waiting values of each group that has a call on a thread."""
-        self._lock = threading.Lock()
-
-    async def store(self, read: Callable[[], T], group: Scope | None = None) -> R:
-        """Store the value that `read` returns on the thread; cancelling the caller before that prevents it.
-
-        Raises
-        ------
-        Exception
-            The error of `read` or of the store for this value.
-        """
-        waiting = _Waiting[T, R](partial(contextvars.copy_context().run, read))
-        with self._lock:
-            if group not in self._waiting:
-                self._submit(partial(self._store_waiting, group))
-            self._waiting.setdefault(group, []).append(waiting)
-        return await asyncio.wrap_future(waiting.result)
-
-    def _store_waiting(self, group: Scope | None) -> None:
-        """Store a batch of a group; its further values take their place behind the calls of other groups."""
-        if waiting := self._next(group):
-            if batch := [(each, value) for each in waiting for value in _read(each)]:
-                self._store(batch)
-            again = partial(self._store_waiting, group)
-            try:
-                self._submit(again)
-            except RuntimeError:  # no call can be scheduled while the interpreter shuts down
-                again()
-
-    def _next(self, group: Scope | None) -> list[_Waiting[T, R]]:
-        with self._lock:
-            waiting = self._waiting.pop(group)
-            if waiting:
-                self._waiting[group] = waiting[_BATCH:]
-            return waiting[:_BATCH]
-
-    def _store(self, batch: Sequence[tuple[_Waiting[T, R], T]]) -> None:
-        values, results = [value for _, value in batch], None
-        try:
-            results = self._write(values)
-            self._on_stored(values)
-        except BaseException as error:  # noqa: BLE001 - it belongs to the callers
-            if results is None and len(batch) > 1 and _may_be_of_one(error):
-                half = len(batch) // 2
-                self._store(batch[:half])
-                self._store(batch[half:])
-            else:
-                for each, _ in batch:
-                    each.result.set_exception(error)
-        else:
-            for (each, _), result in zip(batch, results, strict=True):
-                each.result.set_result(result)
-
-
-def _read(waiting: _Waiting[T, R]) -> Sequence[T]:
-    """Return the value of a caller; nothing if the caller was cancelled or the value is invalid."""
-    if waiting.result.set_running_or_notify_cancel():
-        try:
-            return [waiting.read()]
-        except BaseException as error:  # noqa: BLE001 - it belongs to the caller
-            waiting.result.set_exception(error)
-    return []
-
-
-def _may_be_of_one(error: BaseException) -> bool:
-    """Return whether the other values of a batch may be stored without the one that caused an error."""
-    return isinstance(error, StoreFull) or (isinstance(error, Exception) and not isinstance(error, BackendUnavailable))
-
-
-class TurnWriter:
-    """`BatchWriter` of episodes.
-
-    Episodes of all scopes share a transaction if the store has one writer anyway; otherwise each scope has its own, so
-    that none waits for the lock of another scope.
-
-    Parameters
-    ----------
-    backend
-        The store.
-    submit
-        Schedules a call on a thread.
-    on_stored
-        Called with the scopes of stored episodes.
-    """
-
-    def __init__(self, backend: GraphBackend, submit: Submit, on_stored: Callable[[Sequence[Scope]], None]) -> None:
-        self._backend = backend
-        self._writer = BatchWriter[Episode, Stored](
-            submit,
-            lambda episodes: backend.atomic(partial(self._add, episodes)),
-            lambda episodes: on_stored(list(dict.fromkeys(episode.scope for episode in episodes))),
-        )
-
-    async def store(self, scope: Scope, read: Callable[[], Episode]) -> Stored:
-        """Store the episode that `read` returns on the thread; see `BatchWriter.store`."""
-        return await self._writer.store(read, None if self._backend.has_one_writer else scope)
-
-    def _add(self, episodes: Sequence[Episode]) -> list[Stored]:
-        scopes: dict[Scope, list[Episode]] = {}
-        for episode in episodes:
-            scopes.setdefault(episode.scope, []).append(episode)
-        found: dict[str, Stored] = {}
-        for scope, group in scopes.items():
-            found.update(zip((e.id for e in group), self._backend.add_episodes(scope, group), strict=True))
-        return [found[episode.id] for episode in episodes]
-
-
-# Bulk loading -------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
@@ -256,16 +101,8 @@ Erase = Callable[[Scope, Mapping[str, Episode]], Callable[[], None]]
 
 Detector = Callable[[Episode], bool]
 
-_Stated = tuple[Triple, ExtractedFact]
-
 _PLACES = ("file", "line", SOURCE_PATH, SKIPPED)
 """Metadata that may change between two loads of the same item."""
-
-_LIST_FACTS = 50
-"""Maximum facts of an episode of triples without a source: a recall reads all facts of the best episodes."""
-
-_LIST_LENGTH = 4 * MAX_FACT_BYTES
-"""Maximum characters of the text of an episode of triples."""
 
 
 class Loader:
@@ -502,7 +339,7 @@ class Loader:
         skip_invalid: bool,
         progress: Progress,
     ) -> Written:
-        groups: dict[str | None, list[_Stated]] = {}
+        groups: dict[str | None, list[StatedTriple]] = {}
         for number, value in enumerate(batch, progress.received + 1):
             try:
                 triple = Triple.of(value)
@@ -546,14 +383,14 @@ class Loader:
     def _write_triples(
         self,
         scope: Scope,
-        groups: dict[str | None, list[_Stated]],
+        groups: dict[str | None, list[StatedTriple]],
         occurred_at: datetime | None,
         progress: Progress,
     ) -> Written:
         readings: list[InterpretedEpisode] = []
         lists: list[InterpretedEpisode] = []
-        for source, group in _of_episodes(groups):
-            episode = _triple_episode(scope, source, group, occurred_at)
+        for source, group in of_episodes(groups):
+            episode = triple_episode(scope, source, group, occurred_at)
             reading = InterpretedEpisode(episode, (), tuple(statement for _, statement in group), settles=False)
             (lists if source is None else readings).append(reading)
         if self._are_stored(scope, lists):
@@ -601,62 +438,6 @@ def _differs(stored: Episode, given: Episode) -> bool:
 def _digested(episode: Episode) -> Episode:
     """Return an episode with a digest of its text, which is as good for `_differs` and takes less memory."""
     return episode.changed(text=digest(episode.text))
-
-
-def _of_episodes(groups: Mapping[str | None, list[_Stated]]) -> Iterator[tuple[str | None, list[_Stated]]]:
-    """Return the triples of each episode and their source; those without one in lists whose texts aren't cut."""
-    for source, group in groups.items():
-        if source is not None:
-            yield source, group
-            continue
-        begin, size = 0, 0
-        for i, (triple, _) in enumerate(group):
-            line = len(_line(_sentence(triple))) + 1
-            if i - begin == _LIST_FACTS or (i > begin and size + line > _LIST_LENGTH):
-                yield None, group[begin:i]
-                begin, size = i, 0
-            size += line
-        yield None, group[begin:]
-
-
-def _triple_episode(
-    scope: Scope, source: str | None, group: Sequence[_Stated], occurred_at: datetime | None
-) -> Episode:
-    if source is None:
-        # the id depends on the triples and their time, so that repeating a load adds nothing
-        content = "\n".join(t.model_dump_json(exclude_defaults=True) for t, _ in group)
-        if occurred_at is not None:
-            content += f"\n{occurred_at.isoformat()}"
-        source = f"triples:{hashlib.blake2b(content.encode(), digest_size=16).hexdigest()}"
-    return Episode(
-        scope=scope,
-        source="triple",
-        text=text_of_facts(_sentence(triple) for triple, _ in group),
-        occurred_at=occurred_at or utc_now(),
-        processed_at=utc_now(),
-        external_id=source,
-    )
-
-
-def _sentence(triple: Triple) -> str:
-    return triple.fact or plain_fact(triple.subject, triple.relation, triple.object)
-
-
-def _line(sentence: str) -> str:
-    return clean(sentence, MAX_FACT_BYTES)
-
-
-def text_of_facts(sentences: Iterable[str]) -> str:
-    """Return the text of a triple episode: a line for each fact, as many as fit into it."""
-    lines: list[str] = []
-    left = _LIST_LENGTH
-    for sentence in sentences:
-        line = _line(sentence)
-        left -= len(line) + 1
-        if left < 0:
-            break
-        lines.append(line)
-    return "\n".join(lines)
 
 
 def _batches(items: Iterable[T], size: int) -> Iterator[list[T]]:

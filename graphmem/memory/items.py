@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from graphmem.background import Lane
 from graphmem.errors import NotFound, StoreFull, StoreReadOnly
-from graphmem.ingest.bulk import BatchWriter
+from graphmem.ingest.turn_writer import BatchWriter
 from graphmem.inputs import to_limit
 from graphmem.memory.base import ScopedMemory
 from graphmem.memory.item_rows import (

@@ -6,9 +6,9 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
-from graphmem.ingest.bulk import text_of_facts
 from graphmem.ingest.fact_ledger import episode_sources
 from graphmem.ingest.supersession.rules import FactSource, without_telling
+from graphmem.ingest.triple_episodes import text_of_facts
 from graphmem.models import Edge, Entity, EntityQuery, Episode, EpisodeQuery, Mention, Scope
 from graphmem.ontology import Ontology
 from graphmem.protocols import GraphBackend

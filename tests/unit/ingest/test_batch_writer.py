@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from graphmem.errors import InvalidInput
-from graphmem.ingest.bulk import TurnWriter
+from graphmem.ingest.turn_writer import TurnWriter
 from graphmem.models import Episode, EpisodeQuery, Scope
 from graphmem_memory.backend import MemoryBackend
 from graphmem_memory.tables import Store
