@@ -163,14 +163,7 @@ class Writer:
         now = utc_now()
         written = Written()
         if new_episodes:
-            stored = self._backend.add_episodes(scope, new_episodes)
-            written.episodes = sum(created for _, created in stored)
-            held = {e.id: known for e, (known, created) in zip(new_episodes, stored, strict=True) if not created}
-            if held:
-                episodes = self._backend.get_episodes([scope], list(held.values()))
-                readings = [
-                    replace(r, episode=episodes[held[r.episode.id]]) if r.episode.id in held else r for r in readings
-                ]
+            written.episodes, readings = self._store_episodes(scope, new_episodes, readings)
         written.is_outdated = since is not None and self._backend.erasure_token(scope) != since
         readings = self._still_open(scope, readings, is_outdated=written.is_outdated)
         make_matcher = None
@@ -224,15 +217,22 @@ class Writer:
             ),
             known,
         )
-        written.entities = resolver.created
-        written.merged = len(resolver.merges)
-        written.new_entities = resolver.new_ids
-        written.entity_types = Counter(each.entity_type for each in resolver.entities if resolver.is_new(each.id))
-        created = ledger.created
-        written.edges, written.edge_types = len(created), Counter(edge.edge_type.value for edge in created)
-        written.supported = ledger.supported
-        written.ended = ledger.ended
+        _count_rows(written, resolver, ledger)
         return written
+
+    def _store_episodes(
+        self, scope: Scope, new_episodes: Sequence[Episode], readings: Sequence[InterpretedEpisode]
+    ) -> tuple[int, Sequence[InterpretedEpisode]]:
+        """Store episodes; return how many are new, and the readings with the stored ones in place of known ones."""
+        stored = self._backend.add_episodes(scope, new_episodes)
+        created = sum(new for _, new in stored)
+        held = {e.id: known for e, (known, new) in zip(new_episodes, stored, strict=True) if not new}
+        if not held:
+            return created, readings
+        episodes = self._backend.get_episodes([scope], list(held.values()))
+        return created, [
+            replace(r, episode=episodes[held[r.episode.id]]) if r.episode.id in held else r for r in readings
+        ]
 
     def _still_open(
         self, scope: Scope, readings: Sequence[InterpretedEpisode], *, is_outdated: bool
@@ -392,6 +392,18 @@ class Writer:
         holder = entered[edge.id] = ledger.add(edge, teller=fact.teller)
         for edge_id in fact.contradicted:
             ledger.end_edge(entered.get(edge_id, edge_id), edge, holder, teller=fact.teller)
+
+
+def _count_rows(written: Written, resolver: Resolver, ledger: FactLedger) -> None:
+    """Count what a write stored of entities and facts."""
+    written.entities = resolver.created
+    written.merged = len(resolver.merges)
+    written.new_entities = resolver.new_ids
+    written.entity_types = Counter(each.entity_type for each in resolver.entities if resolver.is_new(each.id))
+    created = ledger.created
+    written.edges, written.edge_types = len(created), Counter(edge.edge_type.value for edge in created)
+    written.supported = ledger.supported
+    written.ended = ledger.ended
 
 
 def _count(written: Written) -> None:
