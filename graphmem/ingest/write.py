@@ -14,7 +14,7 @@ from graphmem.inference.premises import write_facts
 from graphmem.ingest.corrections import EarlierExtraction
 from graphmem.ingest.entity_matching import Outdated, Prepared, SimilarEntities
 from graphmem.ingest.fact_ledger import End, FactLedger, TellerAbout, entity_names, open_ledger, teller_of
-from graphmem.ingest.interpretation import Ending, EntityMention, InterpretedEpisode, clamped
+from graphmem.ingest.interpretation import Ending, EntityMention, ExtractedFact, InterpretedEpisode, clamped
 from graphmem.ingest.note_links import NoteLinks
 from graphmem.ingest.resolution import Resolver
 from graphmem.ingest.supersession.rules import Teller, day_after, day_before
@@ -178,7 +178,7 @@ class Writer:
         statements: list[_End | _Fact] = []
         with span("graphmem.resolve"):
             for reading in readings:
-                statements += self._resolved(scope, reading, resolver, mentions, written, now)
+                statements += self._resolved(reading, resolver, mentions, written, now)
         again = [r.episode.id for r in readings if r.settles and r.episode.attempts]
         earlier = EarlierExtraction(self._backend, scope, self._ontology, again)
         statements = [s for s in statements if isinstance(s, _End) or not earlier.is_withdrawn(s.edge)]
@@ -249,7 +249,6 @@ class Writer:
 
     def _resolved(
         self,
-        scope: Scope,
         reading: InterpretedEpisode,
         resolver: Resolver,
         mentions: dict[tuple[str, str], Mention],
@@ -295,36 +294,46 @@ class Writer:
             if held is None:
                 written.dropped["valid_to before valid_from"] += 1
                 continue
-            begin, ends = held
-            if begin < seen_at:
-                resolver.known_since(source, begin)
-                resolver.known_since(target, begin)
-            sentence = statement.fact or plain_fact(source.name, statement.relation, target.name)
-            edge = Edge.trusted(  # cleaned by `statement_of`
-                id=statement.edge_id,
-                scope=scope,
-                source_id=source.id,
-                target_id=target.id,
-                relation=statement.relation,
-                edge_type=statement.edge_type,
-                fact=self._redacted(sentence, statement.source, statement.target),
-                confidence=clamped(stated.confidence),
-                valid_from=begin,
-                valid_to=ends,
-                recorded_at=now,
-                episode_ids=(episode.id,),
-                properties=statement.properties,
-                certainty=stated.certainty,
-                kind=stated.kind,
-                valid_from_assumed=stated.valid_from is None,
-                told_at=seen_at,
-                ends=()
-                if ends is None or stated.kind == "event"
-                else (EdgeEnd(by=episode.id, at=ends, told_at=seen_at),),
-            )
+            if held[0] < seen_at:
+                resolver.known_since(source, held[0])
+                resolver.known_since(target, held[0])
+            edge = self._edge_of(statement, source, target, held, episode, now)
             contradicted = reading.contradicted.get(position, ())
             facts.append(_Fact(edge, stated, teller_about(source.id), contradicted))
         return facts
+
+    def _edge_of(
+        self,
+        statement: ExtractedFact,
+        source: Entity,
+        target: Entity,
+        held: tuple[datetime, datetime | None],
+        episode: Episode,
+        now: datetime,
+    ) -> Edge:
+        """Return the row of a fact that an episode states, and that holds in an interval."""
+        (begin, ends), stated, seen_at = held, statement.stated, episode.occurred_at
+        sentence = statement.fact or plain_fact(source.name, statement.relation, target.name)
+        return Edge.trusted(  # cleaned by `statement_of`
+            id=statement.edge_id,
+            scope=episode.scope,
+            source_id=source.id,
+            target_id=target.id,
+            relation=statement.relation,
+            edge_type=statement.edge_type,
+            fact=self._redacted(sentence, statement.source, statement.target),
+            confidence=clamped(stated.confidence),
+            valid_from=begin,
+            valid_to=ends,
+            recorded_at=now,
+            episode_ids=(episode.id,),
+            properties=statement.properties,
+            certainty=stated.certainty,
+            kind=stated.kind,
+            valid_from_assumed=stated.valid_from is None,
+            told_at=seen_at,
+            ends=() if ends is None or stated.kind == "event" else (EdgeEnd(by=episode.id, at=ends, told_at=seen_at),),
+        )
 
     def _as_stored(self, mention: EntityMention) -> EntityMention:
         """Return a mention with its summary and its text redacted."""
