@@ -348,7 +348,30 @@ class Writer:
         return fact_text(self._redactor.redact(text, {mention.canonical for mention in about}))
 
     def _known(self, scope: Scope, statements: Sequence[_End | _Fact], resolver: Resolver) -> Iterable[Edge]:
-        """Return the stored versions that the facts may affect; new entities can't have any."""
+        """Return the stored versions that the facts may affect."""
+        keys, slots, ids = self._wanted(statements, resolver)
+        held = [(o.slot[1], o.target_id) for o in statements if isinstance(o, _End) and o.others == "sources"]
+        offices = tuple(dict.fromkeys(held))
+        queries = (
+            *(EdgeQuery(target_ids=(target,), relations=(name,), versions="all") for name, target in offices if target),
+            EdgeQuery(keys=keys, versions="all"),
+            EdgeQuery(slots=slots, versions="all"),
+            EdgeQuery(ids=ids, versions="all"),
+        )
+        known = self._read(scope, queries)
+        named = {(e.source_id, e.relation): None for i in ids if (e := known.get(i)) is not None}
+        around = tuple(slot for slot in named if slot not in slots and self._ontology.is_single_valued(slot[1]))
+        return (known | self._read(scope, (EdgeQuery(slots=around, versions="all"),))).values()
+
+    def _read(self, scope: Scope, queries: Iterable[EdgeQuery]) -> dict[str, Edge]:
+        """Return the facts that match one of the queries, by id; a query that names nothing matches none."""
+        wanted = (query for query in queries if query.keys or query.slots or query.ids or query.target_ids)
+        return {e.id: e for query in wanted for e in self._backend.all_edges([scope], query, chunk=5000)}
+
+    def _wanted(
+        self, statements: Sequence[_End | _Fact], resolver: Resolver
+    ) -> tuple[tuple[EdgeKey, ...], tuple[tuple[str, str], ...], tuple[str, ...]]:
+        """Return the keys, the slots and the ids of facts that may be affected; new entities can't have any."""
         keys: dict[EdgeKey, None] = {}
         slots: dict[tuple[str, str], None] = {}
         ids: dict[str, None] = {}
@@ -370,24 +393,7 @@ class Writer:
                 ended = fact.stated.ended
                 same = _keys(edge.source_id, edge.relation, edge.target_id) if ended else [edge.key]
                 keys.update(dict.fromkeys(same))
-        held = [(o.slot[1], o.target_id) for o in statements if isinstance(o, _End) and o.others == "sources"]
-        offices = tuple(dict.fromkeys(held))
-        queries = (
-            *(EdgeQuery(target_ids=(target,), relations=(name,), versions="all") for name, target in offices if target),
-            EdgeQuery(keys=tuple(keys), versions="all"),
-            EdgeQuery(slots=tuple(slots), versions="all"),
-            EdgeQuery(ids=tuple(ids), versions="all"),
-        )
-        known: dict[str, Edge] = {}
-        for query in queries:
-            if query.keys or query.slots or query.ids or query.target_ids:
-                known.update((e.id, e) for e in self._backend.all_edges([scope], query, chunk=5000))
-        named = {(e.source_id, e.relation): None for i in ids if (e := known.get(i)) is not None}
-        around = tuple(slot for slot in named if slot not in slots and self._ontology.is_single_valued(slot[1]))
-        if around:
-            query = EdgeQuery(slots=around, versions="all")
-            known.update((e.id, e) for e in self._backend.all_edges([scope], query, chunk=5000))
-        return known.values()
+        return tuple(keys), tuple(slots), tuple(ids)
 
     def _enter(self, ledger: FactLedger, fact: _Fact, entered: dict[str, str]) -> None:
         """Apply a fact; `entered` holds the rows of the earlier facts of the write by their edge ids."""
