@@ -148,12 +148,8 @@ class ExtractionPool(Generic[T]):
                 if stop:
                     abandoned |= self._drop(mine)
                 elif left != 0 and (most := self._room(mine)):
-                    with self._claiming:  # else a later claim could be added first, and its turns be read first
-                        full = self._full()
-                        claimed += claim(most if left is None else min(most, left), full)
-                        self._add(mine, claimed)
+                    claimed += self._claim_some(mine, claim, most, left)
                     left = None if left is None else left - len(claimed)
-                    self._note_drained(mine, *(((), ()) if left == 0 else (full, claimed)))
                 with self._changed:
                     self._start_ready()
                 while mine.results:
@@ -171,6 +167,24 @@ class ExtractionPool(Generic[T]):
         if mine.errors:
             raise mine.errors[0]
         return abandoned
+
+    def _claim_some(
+        self,
+        mine: _Round[T],
+        claim: Callable[[int, Collection[Scope]], Sequence[Episode]],
+        most: int,
+        left: int | None,
+    ) -> Sequence[Episode]:
+        """Claim and queue at most `most` episodes, and at most `left`; return them."""
+        with self._claiming:  # serializes claim and add, so that turns are queued in the order of claims
+            full = self._full()
+            claimed = claim(most if left is None else min(most, left), full)
+            self._add(mine, claimed)
+        if left == len(claimed):
+            self._note_drained(mine, (), ())  # this round claims no more
+        else:
+            self._note_drained(mine, full, claimed)
+        return claimed
 
     def in_order(self, episodes: Sequence[Episode], late: Collection[str]) -> Iterator[Sequence[Episode]]:
         """Yield the episodes of a group in parts to write.
