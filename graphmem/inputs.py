@@ -127,16 +127,16 @@ class _Item(Model):
             return {**given, "metadata": {UTC_OFFSET: f"{at:%z}", **cast("dict[str, Any]", metadata)}}
         return given
 
-    def to_episode(self, scope: Scope, now: datetime | None = None) -> Episode:
-        """Return the episode to store for this item; `expires_in` counts from `now`, by default the present."""
-        begin, now = now or utc_now(), utc_now()
+    def to_episode(self, scope: Scope, expires_from: datetime | None = None) -> Episode:
+        """Return the episode to store for this item; `expires_in` counts from `expires_from`, by default the present."""
+        now = utc_now()
         fields = {name: getattr(self, name) for name in type(self).model_fields if name in Episode.model_fields}
         fields["occurred_at"] = self.occurred_at or now
         fields["external_id"] = self.external_id or None
-        fields["metadata"] = {**_without_reserved(self.metadata), **self._beside()}
+        fields["metadata"] = {**_without_reserved(self.metadata), **self._call_metadata()}
         if self.expires_in is not None:
             try:
-                fields["expires_at"] = begin + self.expires_in
+                fields["expires_at"] = (expires_from or now) + self.expires_in
             except OverflowError:
                 raise InvalidInput(f"expires_in: {self.expires_in} from now is after the year 9999") from None
         if self.has_injection_flags:
@@ -145,8 +145,8 @@ class _Item(Model):
             fields["metadata"][TRUST] = self.trust
         return Episode(scope=scope, source=self.episode_source, recorded_at=now, **fields)
 
-    def _beside(self) -> Mapping[str, Scalar]:
-        """Return the fields that the episode stores in its metadata."""
+    def _call_metadata(self) -> Mapping[str, Scalar]:
+        """Return what the episode stores of tool calls in its metadata."""
         return {}
 
 
@@ -213,7 +213,7 @@ class Turn(_Item):
         listed = _text_of(attachments, calls, given.get(TOOL_CALL_ID))
         return {**given, "text": listed} if listed else given
 
-    def _beside(self) -> Mapping[str, Scalar]:
+    def _call_metadata(self) -> Mapping[str, Scalar]:
         is_listed = self.text == _text_of(self.attachments, self.tool_calls, self.tool_call_id)
         return {**stored_calls(self.tool_calls, self.tool_call_id), **({NO_TEXT: True} if is_listed else {})}
 
