@@ -101,7 +101,7 @@ Erase = Callable[[Scope, Mapping[str, Episode]], Callable[[], None]]
 
 Detector = Callable[[Episode], bool]
 
-_PLACES = ("file", "line", SOURCE_PATH, SKIPPED)
+_LOAD_METADATA = ("file", "line", SOURCE_PATH, SKIPPED)
 """Metadata that may change between two loads of the same item."""
 
 
@@ -431,7 +431,7 @@ def _differs(stored: Episode, given: Episode) -> bool:
     return (
         any(getattr(stored, name) != getattr(given, name) for name in names)
         or (told and given.occurred_at != stored.occurred_at)
-        or any(stored.metadata.get(k) != value for k, value in given.metadata.items() if k not in _PLACES)
+        or any(stored.metadata.get(k) != value for k, value in given.metadata.items() if k not in _LOAD_METADATA)
     )
 
 
