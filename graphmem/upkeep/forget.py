@@ -97,7 +97,7 @@ class Forgotten(Model):
 
 def forget(
     backend: GraphBackend,
-    index: IndexCopies,
+    index: IndexCache,
     scope: Scope,
     ontology: Ontology = DEFAULT_ONTOLOGY,
     *,
@@ -216,9 +216,9 @@ def _result(done: Erased, *, dry_run: bool = False) -> Forgotten:
     )
 
 
-def clean_up(index: IndexCopies, scope: Scope, done: Sequence[Erased], clean: Clean) -> tuple[str, ...]:
+def clean_up(index: IndexCache, scope: Scope, done: Sequence[Erased], clean: Clean) -> tuple[str, ...]:
     """Clean caches, the external index and files after erasures of a scope; return what is left, and why."""
-    left = [text for each in done for text in _drop_copies(index, scope, each)]
+    left = [text for each in done for text in _drop_cached(index, scope, each)]
     return (*left, *(clean([(scope, done[-1].state)]) if done else ()))
 
 
@@ -229,7 +229,7 @@ def erase_episodes(backend: GraphBackend, scope: Scope, ontology: Ontology, goin
 
 def forget_missing(
     backend: GraphBackend,
-    index: IndexCopies,
+    index: IndexCache,
     scope: Scope,
     ontology: Ontology,
     is_missing: Callable[[Episode], bool],
@@ -262,7 +262,7 @@ def forget_missing(
 
 def _in_batches(
     backend: GraphBackend,
-    index: IndexCopies,
+    index: IndexCache,
     scope: Scope,
     steps: Iterable[Callable[[], Erased | None]],
     stopping: Stopping = lambda: False,
@@ -288,14 +288,14 @@ def _in_batches(
     return summed([*map(_result, erasures)]).changed(left=left)
 
 
-def clear(backend: GraphBackend, index: IndexCopies, scope: Scope) -> Forgotten:
+def clear(backend: GraphBackend, index: IndexCache, scope: Scope) -> Forgotten:
     """Erase a whole scope including its name, then clean caches and files.
 
     A store that can't do it in one transaction uses several; if interrupted, run it again.
     """
     counts = backend.stats(scope)
     merges = sum(1 for _ in backend.all_merges([scope], MergeQuery(undone=True)))
-    left = list(_drop_copies(index, scope, None))  # first: until it is cleared, the store records what is left to do
+    left = list(_drop_cached(index, scope, None))  # first: until it is cleared, the store records what is left to do
     backend.clear(scope)
     left += scrub_files(backend, ())
     return Forgotten(
@@ -310,7 +310,7 @@ def clear(backend: GraphBackend, index: IndexCopies, scope: Scope) -> Forgotten:
     )
 
 
-class IndexCopies(Protocol):
+class IndexCache(Protocol):
     """Interface of copies of index entries outside of the store."""
 
     def forget(self, scope: Scope, keys: Sequence[tuple[IndexKind, str]] | None) -> None:
@@ -489,7 +489,7 @@ def _session(backend: GraphBackend, scope: Scope, session: str) -> dict[str, Epi
     return found
 
 
-def _drop_copies(index: IndexCopies, scope: Scope, done: Erased | None) -> Iterable[str]:
+def _drop_cached(index: IndexCache, scope: Scope, done: Erased | None) -> Iterable[str]:
     try:
         index.forget(scope, None if done is None else done.unindexed)
     except IndexUnavailable as error:
@@ -507,7 +507,7 @@ _BATCH = 200  # episodes in one transaction
 
 def expire(
     backend: GraphBackend,
-    index: IndexCopies,
+    index: IndexCache,
     scope: Scope,
     ontology: Ontology,
     now: datetime,
