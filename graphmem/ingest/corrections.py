@@ -137,7 +137,9 @@ def _write_reopened(
     for edge_id in ended:
         ledger.reopen(edge_id, gone)
     removals = ledger.restate(partial(entity_names, backend, scope))
-    changes = Changes(expiries=ledger.closings, edges=ledger.edges, corroborations=ledger.supports, removals=removals)
+    changes = Changes(
+        expiries=ledger.expiries, edges=ledger.edges, corroborations=ledger.corroborations, removals=removals
+    )
     write_facts(backend, scope, changes)
 
 

@@ -49,8 +49,8 @@ Slot = tuple[str, str]
 Load = Callable[[Sequence[Edge]], Mapping[str, Sequence[FactSource]]]
 Names = Callable[[Collection[str]], Mapping[str, str]]
 TellerAbout = Callable[[str], Teller | None]
-_CLOSING = {"valid_to", "expired_at", "superseded_by", "end_reason", "ends"}
-_SUPPORT = {"confidence", "episode_ids"}
+_EXPIRY = {"valid_to", "expired_at", "superseded_by", "end_reason", "ends"}
+_CORROBORATION = {"confidence", "episode_ids"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ class FactLedger:
         return (*self.replaced, *self.created)
 
     @property
-    def closings(self) -> tuple[EdgeExpiry, ...]:
+    def expiries(self) -> tuple[EdgeExpiry, ...]:
         """Expiries of known rows."""
         return tuple(
             EdgeExpiry(edge.id, edge.valid_to, edge.expired_at, edge.superseded_by, edge.end_reason, edge.ends)
@@ -150,12 +150,12 @@ class FactLedger:
         )
 
     @property
-    def supports(self) -> tuple[Corroboration, ...]:
+    def corroborations(self) -> tuple[Corroboration, ...]:
         """Corroborations of known rows."""
         found: list[Corroboration] = []
         for edge in self._changed():
             known = self._known[edge.id]
-            if _differing(edge, known) & _SUPPORT:
+            if _differing(edge, known) & _CORROBORATION:
                 before = set(known.episode_ids)
                 added = tuple(i for i in edge.episode_ids if i not in before)
                 found.append(Corroboration(edge.id, edge.confidence, added))
@@ -174,7 +174,7 @@ class FactLedger:
         if set(known.episode_ids) - set(edge.episode_ids):
             return True
         closes = known.is_active and edge.valid_to is not None and edge.expired_at is not None
-        return bool(_differing(edge, known) - _SUPPORT - (_CLOSING if closes else set()))
+        return bool(_differing(edge, known) - _CORROBORATION - (_EXPIRY if closes else set()))
 
     @property
     def supported(self) -> int:

@@ -202,9 +202,9 @@ class Writer:
             Changes(
                 entities=(*resolver.entities, *earlier.orphans(ledger, {entity for entity, _ in mentions}, now)),
                 aliases=resolver.aliases,
-                expiries=ledger.closings,
+                expiries=ledger.expiries,
                 edges=ledger.edges,
-                corroborations=ledger.supports,
+                corroborations=ledger.corroborations,
                 mentions=tuple(mentions.values()),
                 index=resolver.index,
                 merges=resolver.merges,

@@ -41,21 +41,21 @@ def test_the_same_key_merges_with_the_higher_confidence_and_both_episodes() -> N
     held_by = facts.add(fact("globex", 2024, confidence=0.9, episode_ids=("e2",)))
     assert held_by == known.id
     assert facts.edges == ()
-    [support] = facts.supports
+    [support] = facts.corroborations
     assert (support.edge_id, support.confidence, support.episode_ids) == (known.id, 0.9, ("e2",))
 
 
 def test_a_lower_confidence_does_not_lower_the_known_one() -> None:
     facts = ledger(fact("globex", 2020, confidence=0.9))
     facts.add(fact("globex", 2024, confidence=0.2, episode_ids=("e1",)))
-    assert facts.supports[0].confidence == 0.9
+    assert facts.corroborations[0].confidence == 0.9
 
 
 def test_a_single_valued_relation_ends_the_old_target_when_the_new_one_begins() -> None:
     old, new = fact("initech", 2020), fact("globex", 2024)
     facts = ledger(old)
     facts.add(new)
-    [closing] = facts.closings
+    [closing] = facts.expiries
     assert (closing.edge_id, closing.valid_to, closing.expired_at) == (old.id, year(2024), NOW)
     assert closing.superseded_by == new.id
     assert facts.edges == (new,)
@@ -64,7 +64,7 @@ def test_a_single_valued_relation_ends_the_old_target_when_the_new_one_begins() 
 def test_a_multi_valued_relation_keeps_both() -> None:
     facts = ledger(fact("vim", 2020, relation="uses"))
     facts.add(fact("emacs", 2024, relation="uses"))
-    assert facts.closings == ()
+    assert facts.expiries == ()
     assert len(facts.edges) == 1
 
 
@@ -72,7 +72,7 @@ def test_an_out_of_order_fact_is_stored_closed_and_ends_nothing() -> None:
     current = fact("globex", 2024)
     facts = ledger(current)
     facts.add(fact("initech", 2020))
-    assert facts.closings == ()
+    assert facts.expiries == ()
     [edge] = facts.edges
     assert (edge.valid_from, edge.valid_to, edge.superseded_by) == (year(2020), year(2024), current.id)
 
@@ -99,7 +99,7 @@ def test_a_named_end_closes_the_active_fact_of_that_key() -> None:
     vim = fact("vim", 2020, relation="uses")
     facts = ledger(vim)
     assert facts.end([vim.key], End(year(2025), year(2025)))
-    assert facts.closings[0].valid_to == year(2025)
+    assert facts.expiries[0].valid_to == year(2025)
 
 
 def test_an_end_that_was_told_before_a_fact_began_is_not_of_that_fact() -> None:
@@ -107,14 +107,14 @@ def test_an_end_that_was_told_before_a_fact_began_is_not_of_that_fact() -> None:
     facts = ledger(vim)
     assert not facts.end([vim.key], End(year(2021), year(2021)))
     facts.end_edge(vim.id, fact("vi", 2021, relation="uses"), "other")
-    assert facts.closings == ()
+    assert facts.expiries == ()
 
 
 def test_a_plan_that_was_told_is_cancelled_before_it_begins() -> None:
     plan = fact("vim", 2023, relation="uses", told_at=year(2020))
     facts = ledger(plan)
     assert facts.end([plan.key], End(year(2021), year(2021)))
-    assert facts.closings[0].valid_to == year(2023)
+    assert facts.expiries[0].valid_to == year(2023)
 
 
 def test_what_was_said_while_a_fact_held_supports_that_version() -> None:
@@ -129,7 +129,7 @@ def test_an_end_before_the_beginning_closes_when_it_was_told() -> None:
     vim = fact("vim", 2020, relation="uses")
     facts = ledger(vim)
     facts.end([vim.key], End(year(2010), year(2025)))
-    assert facts.closings[0].valid_to == year(2025)
+    assert facts.expiries[0].valid_to == year(2025)
 
 
 def test_whatever_a_relation_of_one_value_holds_can_end_by_itself() -> None:
@@ -137,19 +137,19 @@ def test_whatever_a_relation_of_one_value_holds_can_end_by_itself() -> None:
     facts = ledger(old)
     facts.end_slot((old.source_id, old.relation), End(year(2024), year(2025)))
     facts.add(fact("globex", 2026))
-    assert [(c.edge_id, c.valid_to) for c in facts.closings] == [(old.id, year(2024))]
+    assert [(c.edge_id, c.valid_to) for c in facts.expiries] == [(old.id, year(2024))]
 
 
 def test_an_end_that_was_told_before_a_fact_began_leaves_it() -> None:
     facts = ledger(fact("initech", 2020))
     facts.end_slot(("maya", "works_at"), End(year(2010), year(2015)))
-    assert facts.closings == ()
+    assert facts.expiries == ()
 
 
 def test_an_end_of_something_unknown_changes_nothing() -> None:
     facts = ledger()
     assert not facts.end([("maya", "vim", "uses", EdgeType.SEMANTIC)], End(year(2025), year(2025)))
-    assert facts.closings == ()
+    assert facts.expiries == ()
 
 
 def test_a_fact_that_is_stated_with_its_end_closes_the_active_one() -> None:
@@ -157,20 +157,20 @@ def test_a_fact_that_is_stated_with_its_end_closes_the_active_one() -> None:
     facts = ledger(known)
     facts.add(fact("vim", 2020, 2025, relation="uses"))
     assert facts.edges == ()
-    assert facts.closings[0].valid_to == year(2025)
+    assert facts.expiries[0].valid_to == year(2025)
 
 
 def test_a_closed_fact_stated_again_adds_no_row() -> None:
     facts = ledger(fact("initech", 2018, 2022))
     facts.add(fact("initech", 2018, 2022, episode_ids=("e2",)))
     assert facts.edges == ()
-    assert facts.supports[0].episode_ids == ("e2",)
+    assert facts.corroborations[0].episode_ids == ("e2",)
 
 
 def test_a_past_job_stated_with_both_times_leaves_the_present_one() -> None:
     facts = ledger(fact("globex", 2020))
     facts.add(fact("initech", 2010, 2015))
-    assert facts.closings == ()
+    assert facts.expiries == ()
     assert facts.edges[0].valid_to == year(2015)
 
 
@@ -178,14 +178,14 @@ def test_coming_back_to_a_former_target_is_a_new_version() -> None:
     facts = ledger(fact("initech", 2018, 2022), fact("globex", 2022))
     facts.add(fact("initech", 2025))
     assert [e.target_id for e in facts.edges] == ["initech"]
-    assert facts.closings[0].valid_to == year(2025)
+    assert facts.expiries[0].valid_to == year(2025)
 
 
 def test_an_edge_is_closed_at_most_once_in_a_batch() -> None:
     facts = ledger(fact("initech", 2020))
     facts.add(fact("globex", 2022))
     facts.add(fact("hooli", 2021))
-    assert len(facts.closings) == 1
+    assert len(facts.expiries) == 1
     assert {e.target_id: e.valid_to for e in facts.edges} == {"globex": None, "hooli": year(2022)}
 
 
@@ -194,7 +194,7 @@ def test_a_contradicted_edge_ends_when_the_new_fact_begins() -> None:
     facts = ledger(vegan)
     new = fact("steak", 2024, relation="enjoys")
     facts.end_edge(vegan.id, new, facts.add(new))
-    assert (facts.closings[0].valid_to, facts.closings[0].superseded_by) == (year(2024), new.id)
+    assert (facts.expiries[0].valid_to, facts.expiries[0].superseded_by) == (year(2024), new.id)
 
 
 def lives_in(target: str, month: int, episode: str, text: str = "", **fields: Any) -> Edge:
@@ -262,5 +262,5 @@ def test_every_version_of_a_corrected_fact_has_an_episode_that_states_it() -> No
     facts.add(between)
     facts.restate(names)
     assert sorted((e.target_id, e.episode_ids) for e in facts.edges) == [("oslo", ("e3",)), ("rome", ("e2",))]
-    [closing] = facts.closings
+    [closing] = facts.expiries
     assert (closing.edge_id, closing.valid_to) == (known.id, between.valid_from)

@@ -83,14 +83,14 @@ class Facts:
         for telling in tellings:
             self._sources[telling.episode_id] = FactSource(telling.episode_id, telling.told_at, telling.teller)
             self._apply(ledger, telling)
-        for c in ledger.closings:
+        for c in ledger.expiries:
             fields = {"valid_to": c.valid_to, "expired_at": c.expired_at, "superseded_by": c.superseded_by}
             self.rows[c.edge_id] = self.rows[c.edge_id].changed(**fields, end_reason=c.reason, ends=c.ends)
         for edge in ledger.edges:
             if edge.is_active:
                 assert not [e for e in self.rows.values() if e.is_active and e.key == edge.key and e.id != edge.id]
             self.rows[edge.id] = edge
-        for s in ledger.supports:
+        for s in ledger.corroborations:
             edge = self.rows[s.edge_id]
             self.rows[s.edge_id] = edge.changed(episode_ids=edge.episode_ids + s.episode_ids)
 
