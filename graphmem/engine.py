@@ -472,7 +472,7 @@ class Engine:
 
     def _extract(self) -> float | None:
         try:
-            if not self._resumed:  # what a model that was away has delayed needn't wait for its time
+            if not self._resumed:  # retry at once what an earlier process delayed
                 self.queue.retry_now(self.backend.scopes() if self.served is None else self.served)
                 self._resumed = True
             done = self.queue.process(
@@ -492,7 +492,7 @@ class Engine:
     def _extracted(self, done: Processed) -> None:
         self._wake_followers(*done.scopes)
         for scope in done.scopes:
-            self._count_processed(scope, done.claimed)  # of all scopes: the schedule looks before it acts
+            self._count_processed(scope, done.claimed)  # an upper bound; the schedule reads the exact count
 
     def _background_jobs(self) -> Sequence[BackgroundJob | ScopedJob | RecallRecorder | None]:
         return (self._extraction, self._indexing, self._assignment, self._upkeep, self._expiry, self.recorder)

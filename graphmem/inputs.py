@@ -128,7 +128,7 @@ class _Item(Model):
         return given
 
     def to_episode(self, scope: Scope, expires_from: datetime | None = None) -> Episode:
-        """Return the episode to store for this item; `expires_in` counts from `expires_from`, by default the present."""
+        """Return the episode to store for this item; `expires_in` counts from `expires_from`, by default now."""
         now = utc_now()
         fields = {name: getattr(self, name) for name in type(self).model_fields if name in Episode.model_fields}
         fields["occurred_at"] = self.occurred_at or now

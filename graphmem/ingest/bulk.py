@@ -354,7 +354,7 @@ class Loader:
         return self._write_triples(scope, groups, occurred_at, progress)
 
     def _short_names(self, scope: Scope, triple: Triple) -> frozenset[str]:
-        """Return which names of a fact may be short beside those of the ontology: a number, and known entities."""
+        """Return the short names that are valid for this fact in addition to those of the ontology."""
         target = canonical(triple.object)
         numbers = frozenset({target} if target.isdecimal() else ())
         short = {name for name in (canonical(triple.subject), target) if 0 < len(name) < MIN_NAME_LENGTH}

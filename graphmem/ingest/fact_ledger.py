@@ -386,7 +386,7 @@ class FactLedger:
         self._record([] if again is None else [again])
 
     def _in_place_of_wrong(self, edge: Edge) -> Edge:
-        """Return a telling as begun where the fact began that its episode told to be wrong, if there is one (rule 8).
+        """Give a correction the beginning of the fact that it corrects, if there is one (rule 8).
 
         "Not in March, in April" begins when March was told; "in April since the 5th" has a beginning of its own.
         """
@@ -443,7 +443,7 @@ class FactLedger:
 def _depends_on_sources(edge: Edge, known: Sequence[Edge]) -> bool:
     """Return whether all tellings matter: for a stated end, or among facts that differ, also in their certainty.
 
-    They don't for a plain repetition: "I live in Berlin", told again, while nothing else is known of where.
+    A plain repetition doesn't need them.
     """
     if edge.valid_to is not None or any(end_apart_from(other, ()) is not None for other in known):
         return True

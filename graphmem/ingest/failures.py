@@ -222,7 +222,7 @@ def delayed_before(backend: GraphBackend, episode: Episode) -> list[Episode]:
 
 
 def after_delayed(backend: GraphBackend, episode: Episode, now: datetime) -> ProcessingResult:
-    """Return the result that has an episode extracted after those that `delayed_before` returns; no attempt counts."""
+    """Return a result that postpones an episode until delayed turns before it were retried; it uses up no attempt."""
     last = max(delayed_before(backend, episode), key=lambda one: one.retry_at or now, default=None)
     failure = None if last is None else Failure.read(last.error)
     error = None if failure is None else str(replace(failure, reason="ExtractionFailed: waits for an earlier turn"))

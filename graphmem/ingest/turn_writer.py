@@ -76,7 +76,7 @@ class BatchWriter(Generic[T, R]):
         return await asyncio.wrap_future(waiting.result)
 
     def _store_waiting(self, group: Scope | None) -> None:
-        """Store a batch of a group; its further values take their place behind the calls of other groups."""
+        """Store a batch of a group; if more values wait, the next batch is scheduled after the other groups."""
         if waiting := self._next(group):
             if batch := [(each, value) for each in waiting for value in _read(each)]:
                 self._store(batch)

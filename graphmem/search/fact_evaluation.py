@@ -303,7 +303,7 @@ class _Stored:
         return "lost", None
 
     def _with_adjoining(self, edge: Edge, edges: Iterable[Edge]) -> Edge:
-        """Return an edge with the times of those that say the same before and after it: a plan, and what it became."""
+        """Extend the interval of an edge by adjoining edges with the same key, such as a plan and its fulfillment."""
         same = [other for other in edges if other.key == edge.key]
         since, until = edge.valid_from, edge.valid_to
         for other in sorted(same, key=lambda one: one.valid_from, reverse=True):

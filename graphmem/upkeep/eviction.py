@@ -272,9 +272,9 @@ class _Eviction:
         return [edge.fact for edge in over], page[-1].id if page else ""
 
     def _without_rejected(self, over: Sequence[Edge]) -> list[Edge]:
-        """Return the facts without those that inference would add again without them.
+        """Leave out rejected inferred facts and their premises; inference would add deleted facts again.
 
-        These are inferred facts that somebody ended, and their premises, with which an erasure finds them.
+        An erasure finds the rejected facts, which somebody ended, by their premises.
         """
         rows = {edge.id: edge for edge in over}
         rows |= find_dependents(self._backend, self._scope, rows)

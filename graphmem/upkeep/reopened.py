@@ -168,7 +168,7 @@ class _Reopening:
         return edge.changed(ends=ends, superseded_by=by, expired_at=self._now)
 
     def _repeated(self, edge: Edge) -> datetime | None:
-        """Return when a fact ends because an older one was told again; None if that isn't why it ends."""
+        """Return the end caused by repeating an older fact, or None."""
         left = self._unstated.get(edge.superseded_by or "")
         if left is None or left.valid_from >= edge.valid_from:
             return None

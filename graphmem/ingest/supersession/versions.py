@@ -195,7 +195,7 @@ class Closing(NamedTuple):
 
 
 def with_certainty_that_counts(telling: Telling, latest: Version | None) -> Telling:
-    """Return a telling as sure as it counts: an external one raises no certainty that others stated (rule 5).
+    """Return a telling with its effective certainty: an external one raises no certainty that others stated (rule 5).
 
     A document that says "Maya lives in Tokyo" confirms a plan of hers, and doesn't make it come true (case 84).
     """
