@@ -7,7 +7,7 @@ import re
 MONTHS = ("january february march april may june july august september october november december").split()
 WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
 SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
 NUMBERS = {
     word: number
     for number, words in enumerate(
@@ -16,7 +16,7 @@ NUMBERS = {
         1,
     )
     for word in words.split("|")
-} | {word: 10 * number for number, word in enumerate(_TENS, 2)}
+} | {word: 10 * number for number, word in enumerate(TENS, 2)}
 
 # the look-aheads for first letters only speed up matching: non-dates fail at once
 _MONTH = (

@@ -19,6 +19,7 @@ from importlib.resources import files
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Protocol
 
+from graphmem.text.date_patterns import MONTHS, WEEKDAYS
 from graphmem.text.english import batch_size, english_pipeline, parsing, pieces, spacy_available
 from graphmem.text.normalize import WORD, clean, unaccented
 
@@ -62,10 +63,8 @@ _SPELLINGS = (
 _COUNTED = frozenset(
     "zero one two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty hundred thousand "
     "million first second third fourth fifth sixth seventh eighth ninth tenth last next former latter i v x "
-    "january february march april may june july august september october november december "
-    "jan feb mar apr jun jul aug sep sept oct nov dec "
-    "monday tuesday wednesday thursday friday saturday sunday".split()
-)
+    "jan feb mar apr jun jul aug sep sept oct nov dec".split()
+).union(MONTHS, WEEKDAYS)
 _ROMAN = re.compile(r"(?=[ivxlc]{2})(xc|xl|l?x{0,3})(ix|iv|v?i{0,3})")
 _GIVEN_NAMES = frozenset("april may june august jan li liv vi xi".split())
 """Names of people that also are months or Roman numerals."""

@@ -18,6 +18,7 @@ from graphmem.ingest.extract.llm_prompt import speaker_name
 from graphmem.models import Episode
 from graphmem.ontology import ANNIVERSARIES, Ontology
 from graphmem.protocols import ExtractedEdge, ExtractedEnding, ExtractedEntity, Extraction, ExtractionRequest
+from graphmem.text.date_patterns import MONTHS, TENS, WEEKDAYS
 from graphmem.text.dates import DateSpan, find_dates
 from graphmem.text.normalize import STOP_WORDS, WORD, canonical, display_name, require_name, stem, stems, unaccented
 from graphmem.trust import role_kind
@@ -39,10 +40,7 @@ _BESIDE_DATES = frozenset(
     "morning noon afternoon evening am pm".split()
 )
 
-_CALENDAR = (
-    "monday tuesday wednesday thursday friday saturday sunday "
-    "january february march april june july august september october november december"
-).split()
+_CALENDAR = (*WEEKDAYS, *(month for month in MONTHS if month != "may"))
 
 _NUMBER = re.compile(r"\d+")
 _AMOUNT = re.compile(
@@ -71,8 +69,7 @@ _UNITS = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
     "eighteen nineteen"
 ).split()
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
-_SPELLED = {**{word: n for n, word in enumerate(_UNITS)}, **{word: 10 * n for n, word in enumerate(_TENS, 2)}}
+_SPELLED = {**{word: n for n, word in enumerate(_UNITS)}, **{word: 10 * n for n, word in enumerate(TENS, 2)}}
 _POWERS = {"hundred": 100, "thousand": 1000, "grand": 1000, "million": 1_000_000}
 _SHORT_NAME = re.compile(r"(?<![\w'’])[A-Z][A-Za-z0-9](?![\w'’])")
 _NO_NAMES = frozenset("ah am eh er ha hi hm ho lo mm mr ms oh ok ow pm st uh um vs wow ya ye yo".split())
