@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
@@ -240,21 +241,21 @@ class Engine:
             Episodes still waiting, after `timeout` seconds or if they can't be extracted; of one or more, 1.
         """
         pause, longest = _FLUSH_PAUSES
-        deadline = None if timeout is None else time.monotonic() + timeout
+        deadline = math.inf if timeout is None else time.monotonic() + timeout
         while waiting := self._waiting(scope, episode_id):
-            left = None if deadline is None else deadline - time.monotonic()
-            if self._cannot_extract or (left is not None and left <= 0):
+            left = _left(deadline)
+            if self._is_over(left):
                 return waiting
             if not self._extract_within(left, scope):
                 # others process them, or they wait for a retry
-                time.sleep(pause if deadline is None else max(0.0, min(pause, deadline - time.monotonic())))
+                time.sleep(max(0.0, min(pause, _left(deadline))))
                 pause = min(pause * 2, longest)
         return 0
 
-    def _extract_within(self, seconds: float | None, scope: Scope) -> int:
+    def _extract_within(self, seconds: float, scope: Scope) -> int:
         """Extract some waiting episodes; return their number, or 0 if it takes longer than the given time."""
         extract = partial(self.extract_waiting, scope, self._extract_batch)
-        if seconds is None:
+        if seconds == math.inf:
             return extract().extracted
         running = self.workers.submit("jobs", partial(copy_context().run, extract))
         if not wait_for([running], seconds).done:
@@ -268,31 +269,30 @@ class Engine:
         Without background extraction, it extracts on a thread of the memory.
         """
         pause, longest = _AFLUSH_PAUSES
-        deadline = None if timeout is None else time.monotonic() + timeout
+        deadline = math.inf if timeout is None else time.monotonic() + timeout
         while True:
             with self._watchers.watching(episode_id) as settled:
                 waiting = await self.workers.run("reads", partial(self._waiting, scope, episode_id))
-                left = None if deadline is None else deadline - time.monotonic()
-                if not waiting or self._cannot_extract or (left is not None and left <= 0):
+                left = _left(deadline)
+                if not waiting or self._is_over(left):
                     return waiting
                 if self._extraction is None or (self.served is not None and scope not in self.served):
                     extract = asyncio.ensure_future(
                         self.workers.run("jobs", partial(self.extract_waiting, scope, self._extract_batch))
                     )
                     try:
-                        done, _ = await asyncio.wait([extract], timeout=left)
+                        done, _ = await asyncio.wait([extract], timeout=None if left == math.inf else left)
                     finally:
                         extract.cancel()  # unless it has begun on its thread
                     if not done or extract.result().extracted:
                         continue
-                await asyncio.wait([asyncio.wrap_future(settled)], timeout=pause if left is None else min(pause, left))
+                await asyncio.wait([asyncio.wrap_future(settled)], timeout=min(pause, left))
                 pause = min(pause * 2, longest)
 
-    @property
-    def _cannot_extract(self) -> bool:
-        """Whether there is no extractor, or its configuration must be repaired first."""
+    def _is_over(self, left: float) -> bool:
+        """Return whether a flush ends: without time left or an extractor, or before its configuration is repaired."""
         pause = None if self._queue is None else self._queue.pause
-        return self._queue is None or (pause is not None and pause.kind == "misconfigured")
+        return left <= 0 or self._queue is None or (pause is not None and pause.kind == "misconfigured")
 
     def _waiting(self, scope: Scope, episode_id: str | None) -> int:
         query = EpisodeQuery(ids=None if episode_id is None else (episode_id,), state="pending")
@@ -553,3 +553,8 @@ class Engine:
         finally:
             self._parts.close()
             self.workers.close()
+
+
+def _left(deadline: float) -> float:
+    """Return the seconds until a deadline."""
+    return deadline - time.monotonic()
