@@ -45,6 +45,13 @@ def test_a_name_that_is_gone_is_noticed(name: str) -> None:
     assert not is_there(name)
 
 
+def test_a_file_that_the_page_of_changes_names_is_there() -> None:
+    page = (DOCS / "development/changes.md").read_text("utf-8")
+    paths = re.findall(r"`((?:graphmem|backends|cypher|docs|tests)/[\w./-]+)`", page)
+    assert len(paths) > 20
+    assert [path for path in paths if not (DOCS.parent / path).exists()] == []
+
+
 @pytest.mark.parametrize("package", PACKAGES)
 def test_every_package_is_in_the_table(package: str) -> None:
     assert re.search(rf"^\| .*`graphmem\.{package}`", (DOCS / "architecture.md").read_text("utf-8"), re.M)
