@@ -181,7 +181,7 @@ def extracted(careless: Careless, text: str = "My mail is maya@example.com") -> 
 
 def test_a_filter_is_compared_with_stored_names_in_each_field_that_has_some() -> None:
     mail = "maya@example.com"
-    values = {name: f"{mail} {name}" for name in sorted(EpisodeFilter.model_fields.keys() - NO_NAMES)}
+    values: dict[str, Any] = {name: f"{mail} {name}" for name in sorted(EpisodeFilter.model_fields.keys() - NO_NAMES)}
     stored = KEYED.stored_filter(EpisodeFilter(**values, metadata={"by": mail}))
     assert values.keys() >= {"session_ids", "session_prefix", "speakers"}
     for name, value in values.items():
