@@ -745,7 +745,7 @@ def test_a_document_gives_names_and_no_facts_unless_asked_for() -> None:
     assert {"Ada Lovelace", "London"} <= {entity.name for entity in found.entities}
 
 
-MAIL = {"subject": "News", "to": "Walter", "file": "inbox.mbox", "line": 1}
+MAIL: dict[str, Scalar] = {"subject": "News", "to": "Walter", "file": "inbox.mbox", "line": 1}
 
 
 def test_a_mail_gives_names_and_no_facts_unless_asked_for() -> None:
