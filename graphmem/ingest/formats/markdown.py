@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import PurePosixPath
 
-from graphmem.inputs import SOURCE_PATH
 from graphmem.models import Scalar
+from graphmem.models.metadata import SOURCE_PATH
 
 Lines = Iterator[tuple[int, str]]
 Property = Scalar | tuple[str, ...]
