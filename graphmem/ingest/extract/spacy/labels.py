@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from spacy.tokens import Doc, Span, Token
 
 THING = "THING"
-"""Label of a name of which only is known that it isn't one of a person, a place or a firm."""
-
+"""Label of a name that is known not to be one of a person, a place or a firm."""
 
 KNOWN_NAME = "peter"
 """A name that the models always read as that of a person."""
@@ -28,9 +27,11 @@ def _lines(name: str) -> frozenset[str]:
     return frozenset(line for line in text.splitlines() if not line.startswith("#"))
 
 
-GIVEN_NAMES = _lines("given_names.txt")
-_NAMES = GIVEN_NAMES | {name.title() for name in words.COMMON_NAMES}
 PLACES = _lines("places.txt")
+_GIVEN_NAMES = _lines("given_names.txt")
+PLAIN_NAMES = _GIVEN_NAMES - PLACES
+"""Given names that are neither English words nor those of places."""
+_NAMES = _GIVEN_NAMES | {name.title() for name in words.COMMON_NAMES}
 _IN = frozenset("in to from near around through across outside via into toward towards".split())
 _AT = _IN | {"at", "of", "for"}
 _VISITING = frozenset("visit leave reach tour explore".split())
@@ -64,43 +65,49 @@ def correct_labels(doc: Doc) -> Doc:
 
 
 def _label(name: Span) -> str:
-    label = name.label_
+    label, root = name.label_, name.root
     if label not in words.ENTITY_TYPES or label in ("NORP", "LANGUAGE", "LAW"):
         return label
-    root = name.root
-    is_object = root.dep_ in ("pobj", "dobj", "conj")
-    before = _head(root) if is_object else ""
-    within = before in _IN or before in _VISITING
-    if name.text in PLACES and name.text not in _NAMES:
-        return "GPE" if label not in words.PLACES and before in _IN else label
+    head, in_list = _head(root), name.text in PLACES
+    if in_list and name.text not in _NAMES:
+        return "GPE" if label not in words.PLACES and head in _IN else label
     if len(name) > 1:
         return _label_of_several(name)
     if root.lower_ in words.KIN or not root.is_alpha:
         return label
-    if label != "PERSON" and (root.text in _NAMES or root.norm_ == KNOWN_NAME) and root.text not in PLACES:
-        return label if before in _AT or _specifies(root) or _is_definite(name) or _is_within(name) else "PERSON"
-    if (
-        label in ("PERSON", "ORG", *words.PLACES)
-        and is_object
-        and root.text not in _NAMES | PLACES
-        and root.norm_ != KNOWN_NAME
-    ):
-        if before in _USING:
+    is_given = root.text in _NAMES or root.norm_ == KNOWN_NAME
+    if label != "PERSON" and is_given and not in_list:
+        return label if head in _AT or _specifies(root) or _is_definite(name) or _is_within(name) else "PERSON"
+    if label in ("PERSON", "ORG", *words.PLACES) and not is_given and not in_list:
+        if head in _USING:
             return "PRODUCT"
-        if before in _TAKING and not any(c.dep_ == "prep" and c.i > root.i for c in root.head.children):
+        if head in _TAKING and not any(c.dep_ == "prep" and c.i > root.i for c in root.head.children):
             return THING
     if label in words.PLACES:
-        supported = within or before in _AT or _specifies(root) or _is_definite(name) or root.dep_ == "appos"
-        alone = len([t for t in root.sent if not t.is_punct]) == 1
-        known = name.text in PLACES or _is_within(name) or _REGION.fullmatch(name.text)
-        return label if supported or alone or known else THING
-    if label == "ORG" and (_ACRONYM.fullmatch(name.text) or (root.is_sent_start and root.dep_ != "nsubj")):
-        supported = before in _AT | _JOINING or before in ("by", "with") or _acts(root) or root.dep_ == "appos"
-        return label if supported or _is_definite(name) or root.lower_ in words.ORGANIZATIONS else THING
+        return label if in_list or _is_place(name, head) else THING
+    if label == "ORG":
+        return label if _is_organization(name, head) else THING
     if label == "PERSON" and root.dep_ != "appos":
-        is_name = root.text in _NAMES or root.norm_ == KNOWN_NAME
-        return label if is_name or _acts(root) or before in _ADDRESSING | {"with"} else THING
+        return label if is_given or _acts(root) or head in _ADDRESSING | {"with"} else THING
     return label
+
+
+def _is_place(name: Span, head: str) -> bool:
+    """Return whether a sentence or its form supports that a name is one of a place."""
+    root = name.root
+    if head in _AT | _VISITING or root.dep_ == "appos" or _specifies(root) or _is_definite(name) or _is_within(name):
+        return True
+    alone = len([t for t in root.sent if not t.is_punct]) == 1
+    return alone or _REGION.fullmatch(name.text) is not None
+
+
+def _is_organization(name: Span, head: str) -> bool:
+    """Return whether a name is one of an organization; doubtful are abbreviations and the first word of a sentence."""
+    root = name.root
+    doubtful = _ACRONYM.fullmatch(name.text) or (root.is_sent_start and root.dep_ != "nsubj")
+    if not doubtful or head in _AT | _JOINING | {"by", "with"} or root.dep_ == "appos":
+        return True
+    return _acts(root) or _is_definite(name) or root.lower_ in words.ORGANIZATIONS
 
 
 def _label_of_several(name: Span) -> str:
@@ -121,7 +128,7 @@ def _label_of_several(name: Span) -> str:
 
 
 def _head(token: Token) -> str:
-    """Return the preposition or the lemma of the verb that governs a noun or the first of the nouns joined to it."""
+    """Return the preposition, or the lemma of the verb, that has a noun or what it is joined to as object; else ""."""
     while token.dep_ == "conj" and token.head != token:
         token = token.head
     if token.dep_ == "pobj":

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from graphmem.ingest.extract.spacy import words
-from graphmem.ingest.extract.spacy.labels import GIVEN_NAMES, KNOWN_NAME, PLACES, correct_labels
+from graphmem.ingest.extract.spacy.labels import KNOWN_NAME, PLAIN_NAMES, correct_labels
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -54,7 +54,7 @@ def tokens(pipeline: Language, text: str, people: Iterable[str] = ()) -> Doc:
     names = {name.text for _, name in relatives_names(doc)} | {name.split()[0] for name in people if name.strip()}
     after_name = False
     for token in doc:
-        is_given = token.text in GIVEN_NAMES and token.text not in PLACES
+        is_given = token.text in PLAIN_NAMES
         if token.text in names or (is_given and not after_name):  # not Falk of "Peter Falk"
             token.norm_ = KNOWN_NAME
         after_name = is_given or (token.text.istitle() and token.lower_ in words.COMMON_NAMES)
