@@ -11,7 +11,6 @@ from graphmem.errors import InvalidInput, MissingExtra
 from graphmem.ingest.formats.source import MAX_RECORD_BYTES, Refused, Report, Source, shown_day
 from graphmem.ingest.records import reason_of
 from graphmem.inputs import Document
-from graphmem.messages import digest
 from graphmem.models import Scalar
 
 Component = Any
@@ -154,13 +153,9 @@ def _document(component: Component, source: Source, zone: tzinfo | None) -> Docu
         text=text,
         title=title,
         occurred_at=source.dated() if at is None else _instant(at, zone),
-        external_id=f"{number}:{instance.isoformat()}" if number and instance else number or _own_id(source, text),
+        external_id=f"{number}:{instance.isoformat()}" if number and instance else number or source.id_from(text),
         metadata={key: value for key, value in metadata.items() if value},
     )
-
-
-def _own_id(source: Source, text: str) -> str:
-    return f"{source.name}:{digest(text)}"
 
 
 def _instant(at: datetime | date, zone: tzinfo | None) -> datetime:

@@ -14,7 +14,6 @@ from graphmem.errors import InvalidInput
 from graphmem.ingest.formats.source import Refused, Report, Source, shown_day
 from graphmem.ingest.records import reason_of, to_triple
 from graphmem.inputs import Document
-from graphmem.messages import digest
 from graphmem.models import Scalar
 
 _LINE = re.compile(r"(?:[\w-]{1,40}\.)?([A-Za-z][\w-]{0,60})((?:;(?:\"[^\"]*\"|[^\";:]){0,200}){0,20}):(.*)", re.DOTALL)
@@ -166,7 +165,7 @@ def _document(card: _Card, source: Source) -> Document:
         text=text,
         title=name,
         occurred_at=_revised(_first(card, "REV")) or source.dated(),
-        external_id=number or f"{source.name}:{digest(text)}",
+        external_id=number or source.id_from(text),
         metadata={key: value for key, value in metadata.items() if value},
     )
 

@@ -13,7 +13,6 @@ from graphmem.ingest.formats.pages import to_lines
 from graphmem.ingest.formats.passages import Passage, passages
 from graphmem.ingest.formats.source import MAX_RECORD_BYTES, Refused, Report, Source
 from graphmem.inputs import Document
-from graphmem.messages import digest
 from graphmem.models import Scalar
 
 _TAGGED = 1000  # passages of a note whose tags are those of all of them
@@ -40,7 +39,7 @@ def documents(source: Source, refused: Report) -> Iterator[Document]:
             text=shown.text,
             title=" > ".join(shown.path) or root,
             occurred_at=at,
-            external_id=f"{source.name}:{digest(' > '.join(raw.path) or root, raw.text)}",
+            external_id=source.id_from(" > ".join(raw.path) or root, raw.text),
             metadata={**metadata, "file": source.name, "line": shown.line},
         )
 

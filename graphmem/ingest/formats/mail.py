@@ -18,7 +18,6 @@ from graphmem.ingest.records import (
     reason_of,
 )
 from graphmem.inputs import Turn
-from graphmem.messages import digest
 from graphmem.models import Attachment
 
 _REPLY = re.compile(r"\s{0,4}(?:re|aw|sv|antw|fwd?|wg)(?:\[\d{1,3}\])?:", re.IGNORECASE)
@@ -101,7 +100,7 @@ def _turn(message: Message, source: Source, line: int) -> Turn:
         speaker=senders[0] if senders else None,
         session_id=thread[0].strip("<>") if thread else None,
         occurred_at=_date(stated["Date"]) or source.dated(),
-        external_id=number[0].strip("<>") if number else f"{source.name}:{digest(stated['Date'], subject, body)}",
+        external_id=number[0].strip("<>") if number else source.id_from(stated["Date"], subject, body),
         attachments=tuple(attachments),
         metadata={name: value for name, value in metadata.items() if value != ""},
     )

@@ -15,6 +15,7 @@ from typing import IO, Any, Literal, get_args
 from graphmem.errors import InvalidInput
 from graphmem.ingest.formats.archives import CHUNK_BYTES, File
 from graphmem.inputs import Triple
+from graphmem.messages import digest
 from graphmem.text.date_patterns import MONTHS
 
 Format = Literal[
@@ -154,6 +155,10 @@ class Source:
             except UnicodeDecodeError as error:
                 reason = f"not UTF-8 (byte 0x{line[error.start]:02x} at {error.start + 1})"
                 refused(Refused(self.name, number, reason))
+
+    def id_from(self, *content: object) -> str:
+        """Return the external id of an item that states none: the name of the file, and a digest of its content."""
+        return f"{self.name}:{digest(*content)}"
 
     def require_zone(self, kind: str) -> tzinfo:
         """Return the zone for times without one.

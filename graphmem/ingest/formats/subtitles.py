@@ -12,11 +12,8 @@ from typing import Any
 
 from graphmem.errors import InvalidInput
 from graphmem.ingest.formats.source import Refused, Report, Source
-from graphmem.ingest.records import (
-    reason_of,
-)
+from graphmem.ingest.records import reason_of
 from graphmem.inputs import Document, Turn
-from graphmem.messages import digest
 
 _CUE = re.compile(r"\s{0,8}(?:(\d{1,3}):)?(\d{1,2}):(\d\d)[.,](\d{1,3})\s{1,8}-->")
 _VOICE = re.compile(r"<v(?:\.[^\s<>]{1,80})?\s([^<>]{1,200})>")
@@ -49,7 +46,7 @@ def subtitle_turns(source: Source, refused: Report) -> Iterator[Turn | Document]
         of_item: dict[str, Any] = {
             "text": cue.text,
             "occurred_at": at,
-            "external_id": f"{source.name}:{digest(cue.start, cue.speaker, cue.text)}",
+            "external_id": source.id_from(cue.start, cue.speaker, cue.text),
             "metadata": {"file": source.name, "start": cue.start},
         }
         try:
