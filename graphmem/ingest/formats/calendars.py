@@ -69,10 +69,14 @@ def _zone_of(calendar: Component) -> tzinfo | None:
 
 
 def _property(component: Component, name: str) -> Any:
-    """Return a value of a property; None if there is none or it can't be read."""
-    value: Any = component.get(name)
-    values = cast("list[Any]", value) if isinstance(value, list) else [value]
-    return next(iter(values), None)
+    """Return the first value of a property; None if there is none or it can't be read."""
+    return next(iter(_values(component, name)), None)
+
+
+def _values(component: Component, name: str) -> list[Any]:
+    """Return the values of a property, which the library gives as a list only if there are several."""
+    given: Any = component.get(name)
+    return cast("list[Any]", given) if isinstance(given, list) else [] if given is None else [given]
 
 
 def _text(component: Component, name: str) -> str:
@@ -165,16 +169,14 @@ def _instant(at: datetime | date, zone: tzinfo | None) -> datetime:
 
 def _people(component: Component, name: str, *, declined: bool = False) -> list[str]:
     """Return the names of people, or else their addresses; of attendees those that declined, or the others."""
-    given: Any = component.get(name)
-    values = cast("list[Any]", given) if isinstance(given, list) else [given] if given is not None else []
+    values = _values(component, name)
     chosen = [each for each in values if (str(each.params.get("PARTSTAT")).upper() == "DECLINED") is declined]
     names = (str(each.params.get("CN") or "").strip("\"' ") or str(each) for each in chosen)
     return list(dict.fromkeys(name.removeprefix("mailto:").removeprefix("MAILTO:") for name in names))
 
 
 def _categories(component: Component) -> list[str]:
-    given: Any = component.get("CATEGORIES")
-    values = cast("list[Any]", given) if isinstance(given, list) else [given] if given is not None else []
+    values = _values(component, "CATEGORIES")
     return [str(category) for value in values for category in getattr(value, "cats", [value])]
 
 
@@ -195,10 +197,8 @@ def _period(start: datetime | date, end: datetime | date | None) -> str:
 
 def _rule(rule: Mapping[str, Sequence[Any]], zone: tzinfo | None) -> str:
     """Return a rule of recurrence in words, such as "every 2 weeks on Monday until 31 December 2026"."""
-    unit, interval = (
-        _UNITS.get(str(next(iter(rule.get("FREQ", ())), "")), "time"),
-        next(iter(rule.get("INTERVAL", ())), 1),
-    )
+    unit = _UNITS.get(str(next(iter(rule.get("FREQ", ())), "")), "time")
+    interval = next(iter(rule.get("INTERVAL", ())), 1)
     words = [f"every {interval} {unit}s" if interval != 1 else f"every {unit}"]
     days = [_weekday(str(day)) for day in rule.get("BYDAY", ())] + [f"day {day}" for day in rule.get("BYMONTHDAY", ())]
     words += [f"on {_listed(days)}"] if days else []

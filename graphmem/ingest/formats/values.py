@@ -17,8 +17,7 @@ def as_dict(value: object) -> Record:
 
 def dicts(value: object) -> list[Record]:
     """Return the objects in a JSON value that is an array, else none."""
-    items = cast("list[object]", value) if isinstance(value, list) else ()
-    return [cast("Record", item) for item in items if isinstance(item, dict)]
+    return [cast("Record", item) for item in as_list(value) if isinstance(item, dict)]
 
 
 def file_fields(
