@@ -99,8 +99,8 @@ if hasattr(os, "register_at_fork"):
 T = TypeVar("T")
 
 Lane = Literal["turns", "reads", "jobs", "work"]
-"""Kinds of calls with separate threads: storing single turns, reads, long jobs, and those that run until they are
-stopped, each of which has its own. Lanes don't block each other."""
+"""Kinds of calls with separate threads: storing single turns, reads, long jobs, and workers that run until they are
+stopped, each on its own thread. Lanes don't block each other."""
 
 _THREADS: dict[Lane, int] = {"turns": 4, "reads": 4, "jobs": 4, "work": 10_000}
 

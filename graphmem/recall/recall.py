@@ -306,7 +306,7 @@ class _Run:
     def _as_facts(
         self, edges: Sequence[Edge], walked: Mapping[str, int], scored: _Scored | None, stated: StatedFacts
     ) -> Iterator[Fact]:
-        """Yield the facts of edges, without those that only episodes state and of which an end is archived."""
+        """Yield the facts of edges; skip edges outside of the walk that have an archived end."""
         names = self._names([edge for edge in edges if edge.id not in walked])
         for edge in edges:
             known = edge if self.options.as_of is None else edge.as_known(self.options.as_of.known)
