@@ -13,11 +13,10 @@ from graphmem.models.arrays import Float32s, Float64s, Int64s
 from graphmem.recall.options import SpreadingOptions
 from graphmem.search.corpus import Corpus
 from graphmem.search.graph_channel import Crossing, bridge, normalized, stepwise, walk
-from graphmem.search.question import ParsedQuestion, months
+from graphmem.search.question import ParsedQuestion, TimeRange, months
 from graphmem.search.rerank import reciprocal_ranks
 from graphmem.search.results import ExpansionConfig, SearchOptions
 from graphmem.search.speakers import ASSISTANT, USER
-from graphmem.search.time_range import TimeRange
 from graphmem.telemetry import in_span
 from graphmem.text.normalize import terms
 

@@ -13,7 +13,6 @@ from typing import Literal
 from graphmem.recall.routing import is_global
 from graphmem.search.names import Names, names_in
 from graphmem.search.speakers import ASSISTANT, SIDES, USER, first_names, named_speaker, side_of
-from graphmem.search.time_range import TimeRange, covered, is_open
 from graphmem.text.date_patterns import MONTHS, PART
 from graphmem.text.dates import DateSpan, dates_and_periods, with_ranges
 from graphmem.text.first_person import FIRST_PERSON, first_person, first_person_of
@@ -23,6 +22,8 @@ from graphmem.text.normalize import STOP_WORDS, WORD
 _NICKNAME = 3  # length of a name prefix that matches a speaker: "Mel"
 _BARE_MONTH = re.compile(rf"(?:{PART}[\s-]\s*)?[a-z]+\.?", re.IGNORECASE)
 _MAY = re.compile(r"\b(?:in|on|of|during|by|until|since|\d)\s+May\b|\bMay,?\s+\d")
+
+_SINCE, _UNTIL = re.compile(r"\b(?:since|after|from)\s+$", re.I), re.compile(r"\b(?:before|until|till)\s+$", re.I)
 
 Form = Literal["answer", "order", "summary"]
 _VERBS = "can|could|did|do|does|had|has|have|might|should|will|would"  # not "is the user …": "is the user login …"
@@ -74,6 +75,14 @@ _ASKING = re.compile(
     re.IGNORECASE,
 )
 """Words that ask for an order or a summary, without naming its subject."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimeRange:
+    """The time range of a question, ``[begin, until)``; None means unbounded."""
+
+    begin: datetime | None
+    until: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +211,25 @@ def _as_the_user(text: str) -> str:
         return text
     text = re.sub(r"\b(?:the )?user['’]s\b", "my", text, flags=re.IGNORECASE)
     return re.sub(r"\bthe user\b", "I", text, flags=re.IGNORECASE)
+
+
+def is_open(query: str, date: DateSpan) -> bool:
+    """Return whether a date of a question is only the begin or the end of a time: "since May", "before May"."""
+    before = query[: date.start]
+    return _SINCE.search(before) is not None or _UNTIL.search(before) is not None
+
+
+def covered(query: str, dates: Sequence[DateSpan], now: datetime) -> TimeRange:
+    """Return the range from the first date to the last; "since May" ends now, "before May" has no begin."""
+    begin, until = min(date.begin for date in dates), max(date.until for date in dates)
+    if len(dates) > 1:
+        return TimeRange(begin, until)
+    before = query[: dates[0].start]
+    if _UNTIL.search(before):
+        return TimeRange(None, begin)
+    if _SINCE.search(before):
+        return TimeRange(begin, max(now, until))
+    return TimeRange(begin, until)
 
 
 def _period(text: str, now: datetime) -> TimeRange | None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from graphmem.models import EdgeType
 from graphmem.recall.routing import PLANS, SUBGRAPH_MARKERS, HeuristicRouter, Route, classify_subgraph, narrowed, plan
-from graphmem.search.time_range import TimeRange, covered
+from graphmem.search.question import TimeRange, covered
 from graphmem.text.dates import dates_and_periods
 
 NOW = datetime(2026, 1, 14, 12, tzinfo=UTC)  # a Wednesday
