@@ -326,6 +326,7 @@ class Loader:
                 written = self._add_batch(scope, batch, occurred_at, skip_invalid, progress)
             progress.received += len(batch)
             progress.stored += written.episodes
+            progress.known += written.known
             progress.written.add(written)
             if on_progress is not None:
                 on_progress(progress)
@@ -351,7 +352,7 @@ class Loader:
                 if not skip_invalid:
                     raise type(error)(f"fact {number}: {error}") from error
                 progress.reject(value, error, self._redaction, number)
-        return self._write_triples(scope, groups, occurred_at, progress)
+        return self._write_triples(scope, groups, occurred_at)
 
     def _short_names(self, scope: Scope, triple: Triple) -> frozenset[str]:
         """Return the short names that are valid for this fact in addition to those of the ontology."""
@@ -381,37 +382,19 @@ class Loader:
         return statement_of(edge, {}, self._ontology, allowed=short_names, properties=triple.metadata)
 
     def _write_triples(
-        self,
-        scope: Scope,
-        groups: dict[str | None, list[StatedTriple]],
-        occurred_at: datetime | None,
-        progress: Progress,
+        self, scope: Scope, groups: dict[str | None, list[StatedTriple]], occurred_at: datetime | None
     ) -> Written:
-        readings: list[InterpretedEpisode] = []
-        lists: list[InterpretedEpisode] = []
-        for source, group in of_episodes(groups):
-            episode = triple_episode(scope, source, group, occurred_at)
-            reading = InterpretedEpisode(episode, (), tuple(statement for _, statement in group), settles=False)
-            (lists if source is None else readings).append(reading)
-        if self._are_stored(scope, lists):
-            progress.known += sum(len(reading.statements) for reading in lists)
-        else:
-            readings += lists
+        readings = [
+            InterpretedEpisode(
+                triple_episode(scope, source, group, occurred_at),
+                (),
+                tuple(statement for _, statement in group),
+                settles=False,
+                is_list=source is None,
+            )
+            for source, group in of_episodes(groups)
+        ]
         return self._writer.write(scope, readings, new_episodes=[reading.episode for reading in readings])
-
-    def _are_stored(self, scope: Scope, lists: Sequence[InterpretedEpisode]) -> bool:
-        """Return whether lists of triples were stored before, and nothing of their texts and facts was erased since.
-
-        The external id of such an episode is the hash of its triples.
-        """
-        known = self._known(scope, [reading.episode.external_id or "" for reading in lists])
-        for reading in lists:
-            stored = known.get(reading.episode.external_id or "")
-            if stored is None or stored.text != reading.episode.text:
-                return False
-        keys = {(s.source.canonical, s.relation, s.target.canonical) for reading in lists for s in reading.statements}
-        ids = [episode.id for episode in known.values()]
-        return len(self._backend.find_edges_of_episodes(scope, ids)) >= len(keys)
 
 
 def _first(episodes: Sequence[Episode], seen: set[str]) -> dict[str, Episode]:

@@ -110,6 +110,9 @@ class InterpretedEpisode:
         check.
     settles
         Whether the write marks the episode as processed; False for ready-made triples, which are never queued.
+    is_list
+        Whether it is a list of triples without a source: its external id is made from them, so that a stored episode
+        with this id has the same triples.
     """
 
     episode: Episode
@@ -117,6 +120,7 @@ class InterpretedEpisode:
     statements: tuple[ExtractedFact, ...]
     contradicted: Mapping[int, tuple[str, ...]] = field(default_factory=dict[int, tuple[str, ...]])
     settles: bool = True
+    is_list: bool = False
     endings: tuple[Ending, ...] = ()
 
 

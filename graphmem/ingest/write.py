@@ -43,11 +43,14 @@ from graphmem.trust import is_assistant, speaker_of
 class Written:
     """Counts of a write; `dropped` counts by reason, `unknown_types` mentions by their type outside the ontology.
 
+    `known` counts the facts of lists of triples that were stored before.
+
     `new_entities` (ids), `entity_types` and `edge_types` (of new rows), and `is_outdated`, whether an erasure kept the
     queued episodes from being written, are those of one write and are not summed.
     """
 
     episodes: int = 0
+    known: int = 0
     entities: int = 0
     edges: int = 0
     supported: int = 0
@@ -63,6 +66,7 @@ class Written:
     def add(self, other: Written) -> None:
         """Add the counts of another write."""
         self.episodes += other.episodes
+        self.known += other.known
         self.entities += other.entities
         self.edges += other.edges
         self.supported += other.supported
@@ -163,7 +167,7 @@ class Writer:
         now = utc_now()
         written = Written()
         if new_episodes:
-            written.episodes, readings = self._store_episodes(scope, new_episodes, readings)
+            readings = self._store_episodes(scope, new_episodes, readings, written)
         written.is_outdated = since is not None and self._backend.erasure_token(scope) != since
         readings = self._still_open(scope, readings, is_outdated=written.is_outdated)
         make_matcher = None
@@ -221,18 +225,40 @@ class Writer:
         return written
 
     def _store_episodes(
-        self, scope: Scope, new_episodes: Sequence[Episode], readings: Sequence[InterpretedEpisode]
-    ) -> tuple[int, Sequence[InterpretedEpisode]]:
-        """Store episodes; return how many are new, and the readings with the stored ones in place of known ones."""
+        self,
+        scope: Scope,
+        new_episodes: Sequence[Episode],
+        readings: Sequence[InterpretedEpisode],
+        written: Written,
+    ) -> Sequence[InterpretedEpisode]:
+        """Store episodes and count them; return the readings to write, with the stored episodes in place of known ones.
+
+        Lists of triples that were all stored before aren't written again.
+        """
         stored = self._backend.add_episodes(scope, new_episodes)
-        created = sum(new for _, new in stored)
+        written.episodes = sum(new for _, new in stored)
         held = {e.id: known for e, (known, new) in zip(new_episodes, stored, strict=True) if not new}
         if not held:
-            return created, readings
+            return readings
         episodes = self._backend.get_episodes([scope], list(held.values()))
-        return created, [
-            replace(r, episode=episodes[held[r.episode.id]]) if r.episode.id in held else r for r in readings
-        ]
+        known = {id_: episodes[stored_id] for id_, stored_id in held.items()}
+        lists = [r for r in readings if r.is_list]
+        if lists and self._are_whole(scope, lists, known):
+            written.known = sum(len(r.statements) for r in lists)
+            readings = [r for r in readings if not r.is_list]
+        return [replace(r, episode=known[r.episode.id]) if r.episode.id in known else r for r in readings]
+
+    def _are_whole(self, scope: Scope, lists: Sequence[InterpretedEpisode], known: Mapping[str, Episode]) -> bool:
+        """Return whether all lists of triples are stored, and nothing of their texts and facts was erased.
+
+        `known` has the stored episodes of those that were, by the ids of the given ones.
+        """
+        stored = [known.get(reading.episode.id) for reading in lists]
+        if any(e is None or e.text != r.episode.text for e, r in zip(stored, lists, strict=True)):
+            return False
+        keys = {(s.source.canonical, s.relation, s.target.canonical) for r in lists for s in r.statements}
+        ids = list({e.id: None for e in stored if e is not None})
+        return len(self._backend.find_edges_of_episodes(scope, ids)) >= len(keys)
 
     def _still_open(
         self, scope: Scope, readings: Sequence[InterpretedEpisode], *, is_outdated: bool
