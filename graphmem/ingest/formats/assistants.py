@@ -15,7 +15,7 @@ _SIDES = {"human": "user", "gpt": "assistant", "model": "assistant", "function_c
     ("observation", "function", "function_response"), "tool"
 )
 """Roles of Claude, ShareGPT and Gemini → roles of a turn; others stay as they are."""
-_CONTEXT = re.compile(r"\s*<(?:environment_context|user_instructions|local-command-|command-name)")
+_CONTEXT = re.compile(r"<(?:environment_context|user_instructions|local-command-|command-name)")
 """Beginning of what a coding agent's program adds under the name of its user."""
 
 
@@ -78,7 +78,7 @@ _CODEX_FIELDS = {
 def _is_context(content: object) -> bool:
     """Return whether the first text of a message was added by the program."""
     first = content if isinstance(content, str) else next((part.get("text") for part in dicts(content)), "")
-    return _CONTEXT.match(str(first)) is not None
+    return _CONTEXT.match(str(first).lstrip()) is not None
 
 
 def claude(record: Record, _: Counter[str], __: str | None) -> Iterator[Record]:

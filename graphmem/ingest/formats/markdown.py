@@ -18,7 +18,7 @@ Property = Scalar | tuple[str, ...]
 
 _FRONT_MATTER_LINES = 100
 _PROPERTY = re.compile(r"([^\s:#'\"\[\]{},-][^:\n]{0,80}):(?:\s+(\S.*)|\s*)$")
-_ITEM = re.compile(r"\s*-\s+(\S.*)$")
+_ITEM = re.compile(r"-\s+(\S.*)$")
 _NUMBER = re.compile(r"[-+]?\d{1,15}(?:\.\d{1,15})?")
 _DATE = re.compile(r"[\[\s]{0,4}(\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z| ?[+-]\d\d:?\d\d)?)?)")
 _DATES = ("date", "created", "created_at", "created at", "date created", "creation_date", "published")
@@ -121,7 +121,7 @@ def _properties(lines: list[str]) -> dict[str, Property]:
     found: dict[str, Property] = {}
     name, items = "", list[str]()
     for line in (*lines, "end:"):
-        if name and (item := _ITEM.match(line)):
+        if name and (item := _ITEM.match(line.lstrip())):
             items.append(_text(item[1]))
             continue
         if items:
