@@ -16,7 +16,9 @@ from graphmem.ingest.records import reason_of, to_triple
 from graphmem.inputs import Document
 from graphmem.models import Scalar
 
-_LINE = re.compile(r"(?:[\w-]{1,40}\.)?([A-Za-z][\w-]{0,60}+)((?:;(?:\"[^\"]*\"|[^\";:]){0,200}+){0,20}+):(.*)", re.DOTALL)
+_LINE = re.compile(
+    r"(?:[\w-]{1,40}\.)?([A-Za-z][\w-]{0,60}+)((?:;(?:\"[^\"]*\"|[^\";:]){0,200}+){0,20}+):(.*)", re.DOTALL
+)
 _PARTS = re.compile(r"(?<!\\);")
 _ESCAPED = re.compile(r"\\([\\,;:nN])")
 _DAY = re.compile(r"(\d{4}|--)-?(\d\d)-?(\d\d)(?!\d)")
