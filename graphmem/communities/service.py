@@ -27,7 +27,8 @@ from graphmem.process import one_blas_thread
 from graphmem.protocols import GraphBackend, Redactor
 from graphmem.recall.routing import is_global, narrowed
 from graphmem.settings import Settings
-from graphmem.text.normalize import query_phrases, query_words, stem, terms
+from graphmem.text.normalize import query_phrases, query_words
+from graphmem.text.terms import stem, terms
 from graphmem.upkeep.schedule import Stopping, UpkeepJob
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from graphmem.errors import ExtractionFailed
 from graphmem.llm.chat import Chat, as_data
 from graphmem.llm.structured import last_object
 from graphmem.text import counted
-from graphmem.text.normalize import clean, stems
+from graphmem.text.normalize import clean
+from graphmem.text.terms import stems
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel

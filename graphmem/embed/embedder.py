@@ -8,6 +8,7 @@ import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import TypeVar, cast
 
@@ -272,7 +273,7 @@ class Embedder:
         )
         offsets = given.offsets.astype(np.int64)
         offsets.flags.writeable = False
-        return TokenVectors(given.pieces, self._unit(self._numbers(given.vectors)), offsets, pooled)
+        return replace(given, vectors=self._unit(self._numbers(given.vectors)), offsets=offsets, pooled=pooled)
 
     def _numbers(self, given: object) -> NDArray[np.float64]:
         try:

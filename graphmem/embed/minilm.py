@@ -9,6 +9,7 @@ cosine tells texts apart.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -212,9 +213,7 @@ class PairedModel:
             if one.pieces != other.pieces:
                 raise EmbeddingFailed(f"embedding models {self.model_name}: they split texts into other tokens")
             vectors = _side_by_side(one.vectors, other.vectors - of_tokens)
-            found.append(
-                TokenVectors(one.pieces, vectors, one.offsets, _side_by_side(one.pooled, other.pooled - of_texts))
-            )
+            found.append(replace(one, vectors=vectors, pooled=_side_by_side(one.pooled, other.pooled - of_texts)))
         return found
 
 

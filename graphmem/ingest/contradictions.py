@@ -11,7 +11,8 @@ from graphmem.ingest.interpretation import ExtractedFact, InterpretedEpisode
 from graphmem.ingest.judges import Ask
 from graphmem.models import STATED_KINDS, Certainty, Edge, EdgeQuery, Episode, Scope
 from graphmem.protocols import GraphBackend
-from graphmem.text.normalize import plain_fact, relation_words, stems
+from graphmem.text.normalize import plain_fact, relation_words
+from graphmem.text.terms import stems
 
 _log = logging.getLogger(__name__)
 

@@ -11,7 +11,8 @@ from math import log1p
 from graphmem.models import STATED_KINDS, Edge, EdgeQuery, Entity, EntityHit, Episode, EpisodeQuery, Scope
 from graphmem.ontology import Ontology
 from graphmem.protocols import ExtractionRequest, GraphBackend, Known, KnownFact, KnownName, without_expired
-from graphmem.text.normalize import canonical, query_phrases, query_words, relation_words, split_words, stems
+from graphmem.text.normalize import canonical, query_phrases, query_words, relation_words, split_words
+from graphmem.text.terms import stems
 from graphmem.trust import USER, role_kind, speaker_of
 
 _SESSION_SAMPLE = 50  # turns of a session examined for its speakers

@@ -10,7 +10,7 @@ import numpy as np
 from graphmem.models import EdgeType
 from graphmem.models.arrays import Float64s
 from graphmem.ontology import FLOW_WEIGHT, Ontology
-from graphmem.text.normalize import stem
+from graphmem.text.terms import stem
 
 RELATION_WEIGHT = 2.0
 """Weight of the words of a question that name the relation of a fact, as measured (docs/development/benchmarks.md)."""

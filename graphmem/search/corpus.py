@@ -19,7 +19,7 @@ from graphmem.search.names import Names, Titles
 from graphmem.search.question import months
 from graphmem.search.speakers import ASSISTANT, SpeakerNames, side_of
 from graphmem.text.names import bare_title, plain
-from graphmem.text.normalize import terms
+from graphmem.text.terms import terms
 from graphmem.trust import LEVELS, trust_of
 
 _OBJECTS = 20_000  # bytes of the objects of an empty corpus, as measured

@@ -15,7 +15,8 @@ from pydantic import Field, field_validator
 from graphmem.errors import InvalidInput
 from graphmem.models import STATED_KINDS, Edge, EdgeQuery, EntityQuery, Model, Scope, Text, is_retracted, utc_now
 from graphmem.protocols import GraphBackend
-from graphmem.text.normalize import canonical, relation_words, stems
+from graphmem.text.normalize import canonical, relation_words
+from graphmem.text.terms import stems
 
 Verdict = Literal["right", "wrong_interval", "wrong_entity", "lost"]
 """right: stored between the right entities, with the right times. wrong_interval: with other times. wrong_entity: the

@@ -24,7 +24,8 @@ from graphmem.recall.pagerank import iterate
 from graphmem.recall.walks import walk_breadth_first
 from graphmem.search.names import Names
 from graphmem.search.results import ExpansionConfig
-from graphmem.text.normalize import WORD, terms
+from graphmem.text.normalize import WORD
+from graphmem.text.terms import terms
 
 ROUNDS = 4
 SHARPNESS = 8

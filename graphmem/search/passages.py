@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 
 from graphmem.text.names import PlainPhrases
-from graphmem.text.normalize import terms
+from graphmem.text.terms import terms
 
 _SENTENCES = PlainPhrases()
 _WORD = re.compile(r"\S+")

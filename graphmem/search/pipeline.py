@@ -18,7 +18,7 @@ from graphmem.search.rerank import reciprocal_ranks
 from graphmem.search.results import ExpansionConfig, SearchOptions
 from graphmem.search.speakers import ASSISTANT, USER
 from graphmem.telemetry import in_span
-from graphmem.text.normalize import terms
+from graphmem.text.terms import terms
 
 WEIGHTS = {
     "late": 0.4,
@@ -195,7 +195,7 @@ def _text_scores(
     if tokens is not None and len(tokens.pieces):
         late, matched = np.zeros(n), np.zeros(n)
         found = corpus.pieces.scores(tokens.pieces, tokens.vectors, candidates)
-        late[candidates] = WEIGHTS["late"] * normalized(found - _length_trend(found, corpus, candidates))
+        late[candidates] = weights["late"] * normalized(found - _length_trend(found, corpus, candidates))
         matched[candidates] = found
         parts["late"] = late
     if tokens is not None and len(facts):
@@ -260,9 +260,15 @@ def _shared(part: Float64s, scores: NDArray[np.floating], gained: NDArray[np.flo
 
 
 def _weights(tokens: TokenVectors | None) -> dict[str, float]:
-    """Return the weights of the channels; the lexical channel takes over the weights of missing vectors."""
-    missing = ["late", "sentence"] if tokens is None else [] if len(tokens.pieces) else ["late"]
-    return {**WEIGHTS, "lexical": WEIGHTS["lexical"] + sum(WEIGHTS[channel] for channel in missing)}
+    """Return the weights of the channels.
+
+    The lexical channel takes over those of missing vectors, and of the share of a question that the model doesn't know.
+    """
+    known = 0.0 if tokens is None else tokens.known
+    late = known * WEIGHTS["late"] if tokens is not None and len(tokens.pieces) else 0.0
+    sentence = known * WEIGHTS["sentence"]
+    lexical = WEIGHTS["lexical"] + WEIGHTS["late"] - late + WEIGHTS["sentence"] - sentence
+    return {**WEIGHTS, "late": late, "sentence": sentence, "lexical": lexical}
 
 
 def _best(scores: Float64s, limit: int) -> Int64s:

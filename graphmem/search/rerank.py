@@ -18,7 +18,7 @@ from graphmem.llm.providers import reason_for, secrets_of
 from graphmem.models.arrays import Float32s, Float64s, Int64s
 from graphmem.search.corpus import Corpus
 from graphmem.search.graph_channel import normalized
-from graphmem.text.normalize import terms
+from graphmem.text.terms import terms
 
 RRF_K = 60
 """Constant of reciprocal rank fusion (Cormack, Clarke and Büttcher 2009)."""

@@ -30,7 +30,7 @@ from graphmem.search.corpus import Corpus, FactUnit, Unit
 from graphmem.search.episode_text import adds_words, spoken
 from graphmem.telemetry import in_span
 from graphmem.text.first_person import first_person
-from graphmem.text.normalize import terms
+from graphmem.text.terms import terms
 
 _PAGE = 1000
 _BATCH = 64

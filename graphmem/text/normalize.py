@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Collection
+from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
-
-import Stemmer
+from itertools import islice
 
 from graphmem.errors import InvalidEntityName, InvalidInput
 from graphmem.models import MAX_FACT_BYTES, MAX_NAME_BYTES, MAX_RELATION_BYTES
@@ -22,7 +21,16 @@ _INVISIBLE = re.compile(
     f"(?!(?:(?<=[{_EMOJI}]{_JOINER})|(?<=[{_EMOJI}]\ufe0f{_JOINER}))[{_EMOJI}])"  # one emoji of two
 )
 _SPACE = re.compile(r"\s+")
-_NOT_WORD = re.compile(r"[^\w]+|_+")
+MARKS = "".join(chr(n) for n in range(0x300, 0x1800) if unicodedata.category(chr(n)) in ("Mn", "Mc"))
+"""Combining marks, among them the vowels of Indian scripts and of Thai, which `\\w` doesn't match."""
+
+UNSPACED = re.compile(
+    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\U00020000-\U0003ffff]+"
+)
+"""Text in a script without spaces between words (Thai, Lao, Burmese, Khmer, Kana, Han), and Korean, where particles are
+attached to words."""
+
+_NOT_WORD = re.compile(rf"[^\w{MARKS}]+|_+")
 
 
 def few_marks(text: str) -> str:
@@ -189,7 +197,6 @@ STOP_WORDS = frozenset(
 
 WORD = re.compile(r"[^\W_]+")
 _PIECE = 4096
-_snowball: Callable[[str], str] = Stemmer.Stemmer("english").stemWord  # pyright: ignore
 
 
 def split_words(text: str) -> list[str]:
@@ -227,7 +234,7 @@ def query_phrases(query: str, longest: int = 6) -> list[str]:
     """Return every run of up to `longest` words of a query as a normalized name, for alias look-ups.
 
     Punctuation at the ends of words is removed, except in names such as "c++"; inside of words, as in "o'brien", it is
-    kept.
+    kept. Of text without spaces between words, every run of 2 to 8 characters is a name, too.
     """
     query = _read(query).lower().replace("’", "'")
     words = [w for raw in query.split() if (w := _bare(raw))]
@@ -237,7 +244,13 @@ def query_phrases(query: str, longest: int = 6) -> list[str]:
         for end in range(start + 1, min(start + longest, len(words)) + 1)
         if (run := words[start:end]) and any(w not in STOP_WORDS for w in run)
     }
-    return list(phrases)
+    return list(dict.fromkeys((*phrases, *islice(_names_inside(words), MAX_QUERY))))
+
+
+def _names_inside(words: Iterable[str]) -> Iterator[str]:
+    for run in (run[0] for word in words if not word.isascii() for run in UNSPACED.finditer(word)):
+        for start in range(len(run) - 1):
+            yield from (run[start:end] for end in range(start + 2, min(start + 8, len(run)) + 1))
 
 
 def _read(query: str) -> str:
@@ -248,19 +261,3 @@ def _read(query: str) -> str:
 def _bare(word: str) -> str:
     word = word.removesuffix("'s").strip("\"'()[]{}<>,;:!?…«»“”‘")
     return word.removesuffix("'s").rstrip(".") if len(word) > 1 else (word if word.isalnum() else "")
-
-
-@lru_cache(maxsize=65536)
-def stem(word: str) -> str:
-    """Return the stem of an English word (Snowball)."""
-    return _snowball(word)
-
-
-def stems(text: str) -> set[str]:
-    """Return the distinct stems of a text without stop words."""
-    return set(terms(text))
-
-
-def terms(text: str) -> list[str]:
-    """Return the stems of a text without stop words, in order and with repetitions."""
-    return [stem(word) for word in split_words(text) if word not in STOP_WORDS]

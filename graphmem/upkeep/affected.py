@@ -30,7 +30,8 @@ from graphmem.models import (
 )
 from graphmem.ontology import SIMILAR_TO
 from graphmem.text.names import NameFinder
-from graphmem.text.normalize import canonical, relation_words, stems
+from graphmem.text.normalize import canonical, relation_words
+from graphmem.text.terms import stems
 from graphmem.upkeep.erasure import AffectedEntities, AffectedFacts, ErasureRequest, fact_goes, named_in, texts_of
 from graphmem.upkeep.reopened import find_reopened
 from graphmem.upkeep.scope_rows import edges_of

@@ -35,7 +35,7 @@ from graphmem.adapters.agents import Conversation
 from graphmem.adapters.langchain.compaction import BudgetShares, GraphMemoryCompactor, Material, _Parts  # pyright: ignore[reportPrivateUsage]
 from graphmem.search.context import estimate_tokens
 from graphmem.search.evaluation import interval
-from graphmem.text.normalize import terms
+from graphmem.text.terms import terms
 
 OVERHEAD = 4
 SUMMARY = 0.45  # share of the budget

@@ -1,7 +1,8 @@
 """Data sets for tests/bench/recall.py: BEAM, REALTALK, LoCoMo and MuSiQue as items of scopes and questions.
 
-Two more only check what was developed on these: QMSum (Zhong et al., NAACL 2021), the files of data/ALL/val of its
-repository in the folder `qmsum` of the data, and COVID-QA (Möller et al., 2020), its file as `covid_qa.json`.
+Others only check what was developed on these: QMSum (Zhong et al., NAACL 2021), the files of data/ALL/val of its
+repository in the folder `qmsum` of the data; COVID-QA (Möller et al., 2020), its file as `covid_qa.json`; and XQuAD
+(Artetxe et al., ACL 2020), a file for each language in the folder `xquad`: the sets `xquad.de`, `xquad.zh` ….
 """
 
 from __future__ import annotations
@@ -137,8 +138,22 @@ def covid_data(questions: int = 400) -> Data:
     return Data({"covid": paragraphs}, asked[:questions])
 
 
+def xquad_data(name: str, questions: int = 400) -> Data:
+    """Return XQuAD in one language: all paragraphs in one scope, and some questions, each answered by one of them."""
+    items: Items = {name: []}
+    asked: list[Asked] = []
+    articles = json.loads((DATA / "xquad" / f"{name}.json").read_text("utf-8"))["data"]
+    for number, paragraph in enumerate(one for article in articles for one in article["paragraphs"]):
+        items[name].append({"text": paragraph["context"], "external_id": str(number)})
+        asked += [Asked(each["question"], (name,), frozenset({str(number)}), "all") for each in paragraph["qas"]]
+    random.Random(1).shuffle(asked)
+    return Data(items, asked[:questions])
+
+
 def load(name: str) -> Data:
     """Return a data set by its name in the table."""
+    if name.startswith("xquad."):
+        return xquad_data(name)
     if name == "musique":
         return musique_data()
     if name == "qmsum":

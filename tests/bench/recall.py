@@ -31,7 +31,7 @@ from kinds import DATA, FILES, KINDS, SETS, Asked, Items, load, mixed
 from graphmem import Episode, ExpansionConfig, GraphMemory, Scope
 from graphmem.search.evaluation import interval, recall_at, reciprocal_rank
 from graphmem.search.rerank import BASELINES, Baseline
-from graphmem.text.normalize import terms
+from graphmem.text.terms import terms
 
 ROOT = Path(__file__).parents[2]
 BUILD = ROOT / "build" / "bench"

@@ -22,7 +22,7 @@ from graphmem.embed.interface import TokenVectors
 from graphmem.embed.minilm import installed_weights
 from graphmem.testing.rows import scope_of
 from graphmem.text.names import Phrases, PlainPhrases, SpacyPhrases
-from graphmem.text.normalize import terms
+from graphmem.text.terms import terms
 from tests.bench import locomo
 
 OpenMemory = Callable[..., GraphMemory]

@@ -18,7 +18,7 @@ from graphmem.errors import ExtractionFailed
 from graphmem.llm.structured import without_thoughts
 from graphmem.models import Certainty
 from graphmem.protocols import ExtractedEdge, ExtractedEntity
-from graphmem.text.normalize import stems
+from graphmem.text.terms import stems
 
 ENTITY_KEYS = ("entities", "nodes", "named_entities")
 EDGE_KEYS = ("facts", "edges", "relationships", "relations", "triples", "triplets")

@@ -20,7 +20,8 @@ from graphmem.ontology import ANNIVERSARIES, Ontology
 from graphmem.protocols import ExtractedEdge, ExtractedEnding, ExtractedEntity, Extraction, ExtractionRequest
 from graphmem.text.date_patterns import MONTHS, TENS, WEEKDAYS
 from graphmem.text.dates import DateSpan, find_dates
-from graphmem.text.normalize import STOP_WORDS, WORD, canonical, display_name, require_name, stem, stems, unaccented
+from graphmem.text.normalize import STOP_WORDS, UNSPACED, WORD, canonical, display_name, require_name, unaccented
+from graphmem.text.terms import stem, stems
 from graphmem.trust import role_kind
 
 _APOSTROPHE = re.compile("['’‘`´]")
@@ -184,7 +185,8 @@ class Grounds:
 
         Common nouns may have another form than in the texts ("exhaustion" for "exhausted"), amounts another notation
         ("40,000 EUR" for "€40k"), as may dates ("2026-03-20" for "20 March"); dates near the turns need no ground. The
-        texts may have a short form of a word: "k8s" for "Kubernetes", "rabbit" for "RabbitMQ".
+        texts may have a short form of a word: "k8s" for "Kubernetes", "rabbit" for "RabbitMQ". Words in other scripts
+        than Latin may be inflected, and in scripts without spaces a name may begin and end anywhere.
         """
         name = plain_amounts(name)
         parts = words(self._undated(name)) or words(name)
@@ -250,8 +252,10 @@ class Grounds:
         return name in self._numbers or (name in self._marked and name.lower() not in STOP_WORDS | _NO_NAMES)
 
     def _has_word(self, word: str, *, noun: bool) -> bool:
-        if word in self._words or (noun and stem(word) in self._stems):
+        if word in self._words or ((noun or not word.isascii()) and stem(word) in self._stems):
             return True
+        if UNSPACED.fullmatch(word):
+            return word in self._joined
         if not self._words.isdisjoint((f"{word}s", f"{word}ss")):  # "st jamess" for "St James's"
             return True
         if word.isdigit():  # "forty" may stand for 40,000

@@ -31,6 +31,7 @@ from graphmem.search import context, names, question
 from graphmem.text import dates, injection, normalize, redact
 from graphmem.text.first_person import first_person
 from graphmem.text.names import PlainPhrases, bare_title
+from graphmem.text.terms import terms
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SHORT, ALLOWED = 4_000, 0.04
@@ -148,7 +149,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "split_words": normalize.split_words,
     "query_words": normalize.query_words,
     "query_phrases": normalize.query_phrases,
-    "terms": normalize.terms,
+    "terms": terms,
     "full_text": backend.index_words,
     "find_dates": lambda s: dates.find_dates(s, NOW),
     "redact": lambda s: redact.PatternRedactor().redact(s, ()),

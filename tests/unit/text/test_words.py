@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphmem.text.normalize import query_phrases, query_words, split_words, stems
+from graphmem.text.normalize import query_phrases, query_words, split_words
 
 
 def test_stop_words_and_short_words_are_dropped() -> None:
@@ -42,10 +42,6 @@ def test_phrases_are_runs_of_words() -> None:
 
 def test_phrases_keep_punctuation_inside_of_names() -> None:
     assert {"c++", "o'brien"} <= set(query_phrases("Does O'Brien like C++?"))
-
-
-def test_stems_join_the_forms_of_a_word() -> None:
-    assert stems("Maya works") & stems("working") == {"work"}
 
 
 @given(st.text(max_size=700))

@@ -313,6 +313,23 @@ def test_an_invented_entity_is_dropped_with_its_edges_and_counted() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "source", "target", "invented"),
+    [
+        ("我叫王小明，我住在上海。", "王小明", "上海", "北京"),
+        ("田中さんは大阪に住んでいます。", "田中", "大阪", "京都"),
+        ("지민은 부산에 산다.", "지민", "부산", "서울"),
+        ("สมชายอาศัยอยู่ที่เชียงใหม่", "สมชาย", "เชียงใหม่", "กรุงเทพ"),
+        ("Вчера у Марии в Москве был праздник.", "Мария", "Москва", "Казань"),
+    ],
+)
+def test_names_in_other_scripts_are_found_in_the_text(text: str, source: str, target: str, invented: str) -> None:
+    edge = {"source": source, "relation": "lives_in", "target": target}
+    found = extraction(said(answer(edge, {**edge, "target": invented})), text)
+    assert [(e.source, e.target) for e in found.edges] == [(source, target)]
+    assert dict(found.dropped) == {"ungrounded": 1}
+
+
+@pytest.mark.parametrize(
     "name", ["acme corp", "ACME", "Acme's", "Koln", "Smith, Alice", "the Acme Corp", "Carol", "Bob"]
 )
 def test_a_name_of_the_text_or_of_a_speaker_is_grounded(name: str) -> None:
