@@ -20,7 +20,8 @@ from graphmem.ontology import Ontology
 from graphmem.protocols import GraphBackend
 from graphmem.recall import scoring
 from graphmem.recall.options import RecallOptions
-from graphmem.recall.subgraph import past_factor, without_another_value
+from graphmem.recall.periods import asks_ahead
+from graphmem.recall.subgraph import is_ahead, past_factor, without_another_value
 from graphmem.results import ScoreParts
 from graphmem.telemetry import in_span
 from graphmem.text.normalize import query_words
@@ -105,7 +106,7 @@ def stated_facts(
     """Return the facts that episodes state, those over without a successor included; one round trip, and one a scope.
 
     The evidence of a fact is ``4 / √rank`` of its best episode, times its effective confidence, its edge type's weight,
-    its recency, its relevance, the factor of the past, and ``0.7 ** n`` after n better facts of that episode.
+    its recency, its relevance, the factor of other times, and ``0.7 ** n`` after n better facts of that episode.
 
     Parameters
     ----------
@@ -128,14 +129,20 @@ def stated_facts(
     shared = scoring.shared_words(
         query_words(query, short=True), [scoring.fact_text(edge.relation, edge.fact, ontology) for edge in edges]
     )
-    over = [options.as_of is None and edge.valid_to is not None and edge.valid_to <= now for edge in edges]
+    ahead = asks_ahead(query, now)
+
+    def factor(edge: Edge) -> float:
+        is_over = edge.valid_to is not None and edge.valid_to <= now
+        differs = options.as_of is None and (is_over or (not ahead and is_ahead(edge, now)))
+        return past_factor(edge) if differs else 1.0
+
     begins = np.array([edge.valid_from.timestamp() for edge in edges])
     factors = scoring.fact_factors(
         np.array([edge.confidence for edge in edges]),
         np.array([edge.retrieval_count for edge in edges]),
         [edge.edge_type for edge in edges],
         begins,
-        np.array([past_factor(edge) if is_over else 1.0 for edge, is_over in zip(edges, over, strict=True)]),
+        np.array([factor(edge) for edge in edges]),
         shared,
         now=now.timestamp(),
         decay_rate=options.temporal_decay_rate,

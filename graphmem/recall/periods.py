@@ -46,6 +46,10 @@ _FORMERLY = re.compile(
 )
 _ACCUSTOMED = re.compile(r"\b(?:am|are|be|been|gets?|getting|got|is|was|were)(?: \w+){0,2} used to\b", re.I)
 _EVER = re.compile(r"\bever\b", re.I)
+_AHEAD = re.compile(
+    r"\b(?:coming|future|going to|next|plan(?:ned|ning|s)?|shall|soon|upcoming|will|wo(?=n['’]t\b)|would)\b|['’]ll\b",
+    re.I,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +104,12 @@ def period_of(query: str, now: datetime) -> Period | None:
     if reaching := [date for date in dates if date.begin < now]:
         return Period(min(date.begin for date in reaching), now, leads=False) if tense == "past" else None
     return _undated(read[begin:end], tense, now)
+
+
+def asks_ahead(query: str, now: datetime) -> bool:
+    """Return whether a question may be about the future: "Where will she live?", "… in 2040"."""
+    read = query[:MAX_QUERY]
+    return _AHEAD.search(read) is not None or any(date.begin > now for date in dates_and_periods(read, now))
 
 
 def _asking(text: str) -> tuple[int, int]:

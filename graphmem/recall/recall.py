@@ -26,10 +26,12 @@ from graphmem.recall import scoring, strategies
 from graphmem.recall.evidence import Evidence, StatedFacts, stated_facts
 from graphmem.recall.facts import to_fact
 from graphmem.recall.options import RecallOptions
+from graphmem.recall.periods import asks_ahead
 from graphmem.recall.routing import HeuristicRouter, plan
 from graphmem.recall.seeds import EntityEmbeddings, entity_vectors, find_seeds, query_cosines
 from graphmem.recall.sources import Sources, sources_of, with_trust
 from graphmem.recall.subgraph import (
+    ahead_factors,
     not_expired,
     stated_in,
     with_ended,
@@ -197,12 +199,15 @@ class _Run:
             )
 
     def _of_other_times(self, graph: Subgraph) -> tuple[Subgraph, Float64s]:
-        """Add the facts of other times that are asked for; return the factor of each fact, below 1 if it is over."""
+        """Add the facts of other times that are asked for; return the factor of each, below 1 unless it holds now."""
         options, ids, limits = self.options, self._seed_ids, self._limits
         if not options.hops(self.strategy):
             return graph, np.ones(len(graph.edge_ids))
         if options.as_of is None:
-            return with_past(*self._store, graph, ids, options.edge_types, limits)
+            graph, factors = with_past(*self._store, graph, ids, options.edge_types, limits)
+            if not asks_ahead(self.query, self.context.now):
+                factors = factors * ahead_factors(*self._store, graph, self.context.now)
+            return graph, factors
         holding = len(graph.edge_ids)
         if options.ended_after is not None:
             between = options.ended_after, options.as_of.valid

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import chain
 
 import numpy as np
@@ -32,8 +32,9 @@ from graphmem.protocols import GraphBackend, without_expired
 from graphmem.recall.options import RecallOptions
 
 PAST_FACTOR = 0.5
-"""Factor of the score of a state that is over."""
+"""Factor of the score of a state that is over, or that is still to begin."""
 
+_CLOCKS_DIFFER = timedelta(days=1)
 _MOST_PAST = 100  # past facts, the latest first
 _MOST_OF_HUBS = 10_000  # facts of seeds with more facts than a hop reads, the newest first
 
@@ -59,8 +60,25 @@ def with_past(
     return graph, np.concatenate((np.ones(count), [factors[i] for i in graph.edge_ids[count:]]))
 
 
+def ahead_factors(backend: GraphBackend, scopes: Sequence[Scope], graph: Subgraph, now: datetime) -> Float64s:
+    """Return the factor of each fact of a subgraph, below 1 if it is still to begin; a round trip if any may be."""
+    factors = np.ones(len(graph.edge_ids))
+    later = np.flatnonzero(graph.valid_from > now.timestamp())
+    edges = backend.get_edges(scopes, [graph.edge_ids[i] for i in later]) if len(later) else {}
+    for i in later:
+        edge = edges.get(graph.edge_ids[i])
+        factors[i] = past_factor(edge) if edge is not None and is_ahead(edge, now) else 1.0
+    return factors
+
+
+def is_ahead(edge: Edge, now: datetime) -> bool:
+    """Return whether a fact is still to begin. One told by a clock that is ahead by less than a day holds already."""
+    as_told = edge.valid_from_assumed or edge.valid_from == edge.told_at
+    return edge.valid_from > (now + _CLOCKS_DIFFER if as_told else now)
+
+
 def past_factor(edge: Edge) -> float:
-    """Return the factor of the score of a fact that is over; that an event happened still holds."""
+    """Return the factor of the score of a fact that doesn't hold now; that an event happened still holds."""
     return PAST_FACTOR if edge.kind == "state" else 1.0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import timedelta
 from typing import Any, Literal, Self
 
 from graphmem.communities.results import FoundCommunity
@@ -345,7 +346,8 @@ def render_fact(fact: Fact) -> str:
     Newlines, control and invisible characters in it are removed; "<" and ">" become "‹" and "›".
     """
     first, last = fact.dates(by_month=True)
-    when = f"{first} to {last}" if first and last and first != last else in_words(first, last)
+    since = "from" if fact.valid_from > fact.recorded_at + timedelta(days=1) else "since"  # it was still to begin
+    when = f"{first} to {last}" if first and last and first != last else in_words(first, last, since)
     if fact.kind == "event":
         when = f"told {fact.valid_from:%Y-%m-%d}" if fact.valid_from_assumed else fact.dates()[0]
     inferred = "" if fact.inferred_by is None else "inferred"

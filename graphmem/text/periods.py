@@ -37,11 +37,14 @@ def first_and_last(begin: datetime | None, end: datetime | None, *, by_month: bo
     return _date(begin, length), _date(last, length)
 
 
-def in_words(first: str, last: str) -> str:
-    """Return a period in words: "since 2019, until 2021", "until 2021-03", "in 2020", "on 2020-05-01"."""
+def in_words(first: str, last: str, since: str = "since") -> str:
+    """Return a period in words: "since 2019, until 2021", "until 2021-03", "in 2020", "on 2020-05-01".
+
+    `since` is the word before the first day: "from" before one that lies ahead.
+    """
     if first and first == last:
         return f"{'on' if len(first) == _DAY else 'in'} {first}"
-    return ", ".join(f"{word} {date}" for word, date in (("since", first), ("until", last)) if date)
+    return ", ".join(f"{word} {date}" for word, date in ((since, first), ("until", last)) if date)
 
 
 def _date(moment: datetime | None, length: int) -> str:
