@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 from graphmem.communities.results import FoundCommunity
 from graphmem.models import Episode, Model
 from graphmem.results import Fact, RecallResult
-from graphmem.search.passages import passage, term_weight_of, term_weights
+from graphmem.search.passages import Passages, term_weight_of, term_weights
 from graphmem.search.question import asks_for_order, asks_for_overview
 from graphmem.search.results import SIMILAR, Found, SearchResults, is_grounded
 from graphmem.text import counted
@@ -211,9 +211,10 @@ def build_context(
     overview = _overview(groups, _share(budget_tokens, 2, stated or said), count_tokens)
     if overview:
         budget_tokens -= _cost(overview, count_tokens) + count_tokens("\n\n")
-    of_quote = _quotes(said, weights, most)
+    passages = Passages(weights)
+    of_quote = _quotes(said, passages, most)
     for longest in (2 * most, 4 * most, 8 * most):  # a few quotes may be longer
-        longer = _quotes(said, weights, longest)
+        longer = _quotes(said, passages, longest)
         lines = [HEADER, *stated, EPISODES_HEADER, *longer]
         if longer == of_quote or _cost(lines, count_tokens) + count_tokens("\n\n") > budget_tokens:
             break
@@ -295,11 +296,11 @@ def order_facts(facts: Sequence[Fact], episodes: Sequence[Episode], weights: Map
     return sorted(facts, key=relevance, reverse=True)
 
 
-def _quotes(episodes: Iterable[Episode], weights: Mapping[str, float], most: int) -> dict[str, Episode]:
+def _quotes(episodes: Iterable[Episode], passages: Passages, most: int) -> dict[str, Episode]:
     """Map each distinct quote, of at most `most` characters, to the first episode that it quotes."""
     found: dict[str, Episode] = {}
     for episode in episodes:
-        found.setdefault(render_episode(episode, weights, most), episode)
+        found.setdefault(_quote(episode, passages, most), episode)
     return found
 
 
@@ -361,7 +362,11 @@ def render_episode(episode: Episode, weights: Mapping[str, float] | None = None,
     The title of a document from a subfolder is followed by its path, since several files may have the same title.
     The trust of its source stands behind the author, unless it is trusted.
     """
-    text, attached = (_on_one_line(passage(part, weights or {}, most)) for part in (episode.text, episode.attached))
+    return _quote(episode, Passages(weights or {}), most)
+
+
+def _quote(episode: Episode, passages: Passages, most: int) -> str:
+    text, attached = (_on_one_line(passages.of(part, most)) for part in (episode.text, episode.attached))
     who = _on_one_line(episode.speaker or episode.title or episode.role or episode.source)
     if episode.source == "document" and "/" in (file := str(episode.metadata.get("file", ""))):
         who = f"{who} in {_on_one_line(file)}"

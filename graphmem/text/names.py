@@ -377,17 +377,18 @@ class PhraseFinder(Protocol):
         ...
 
 
+def sentence_spans(text: str) -> tuple[tuple[int, int], ...]:
+    """Return the ranges of the sentences of a text, by its punctuation and lines."""
+    return tuple(found.span() for found in _SENTENCE.finditer(text) if found[0].strip())
+
+
 class PlainPhrases:
     """Finder by regular expressions: runs of capitalized words, and sentences by punctuation."""
 
     def find(self, texts: Sequence[str]) -> list[Phrases]:
         """Return names and sentences of each text."""
         return [
-            Phrases(
-                _distinct(found[0] for found in _CAPITALS.finditer(text)),
-                tuple(found.span() for found in _SENTENCE.finditer(text) if found[0].strip()),
-            )
-            for text in texts
+            Phrases(_distinct(found[0] for found in _CAPITALS.finditer(text)), sentence_spans(text)) for text in texts
         ]
 
 

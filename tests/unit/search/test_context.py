@@ -20,6 +20,7 @@ from graphmem.search.context import (
     render_fact,
 )
 from graphmem.search.results import Channel, Found, Reason
+from graphmem.text.names import sentence_spans
 
 
 def render_context(*args: Any, **options: Any) -> str:
@@ -202,6 +203,19 @@ def test_a_quote_is_longer_where_the_budget_has_room_for_it() -> None:
     )
     assert many.count("led the response") == 4
     assert estimate_tokens(many) <= 300
+
+
+def test_a_long_episode_is_split_once_whatever_the_lengths_of_its_quotes(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[str] = []
+
+    def counted(text: str) -> tuple[tuple[int, int], ...]:
+        found.append(text)
+        return sentence_spans(text)
+
+    monkeypatch.setattr("graphmem.search.passages.sentence_spans", counted)
+    text = "Ada led the response. " + "Nothing else happened there. " * 1000
+    build_context([], 8000, question="Who led the response?", episodes=[episode(text)])
+    assert found == [text.strip()]
 
 
 def test_facts_stand_first_if_one_has_as_much_of_the_question_as_any_quote() -> None:
