@@ -263,6 +263,7 @@ def _without_plural(word: str) -> str:
 # Names in texts -----------------------------------------------------------------------------------
 
 
+_SYMBOLS = frozenset({"So", "Sk", "Cf", "Mn"})  # categories of the characters of an emoji
 _SHORTEST = 3  # minimum letters of a name matched in any letter case
 _INFLECTED = 4  # minimum letters of a name that may have an ending
 _BETWEEN = r"[\s_.\-]{1,3}"
@@ -293,12 +294,18 @@ def folded(text: str) -> str:
     return text.casefold()
 
 
+def parts_of_name(name: str) -> tuple[str, ...]:
+    """Return the words of a person's name of several words by which the person may be called, without titles."""
+    words = [word for word in WORD.findall(name) if len(word) >= _SHORTEST and word.lower() not in _TITLES | _PARTICLES]
+    return tuple(dict.fromkeys(words)) if len(words) > 1 else ()
+
+
 class NameFinder:
     """Finder of names as whole words, ignoring letter case and accents.
 
     A name also matches with a possessive or plural ending ("Maya's", "Mayas"), and with an underscore, hyphen or dot
-    instead of a space. A name of fewer than three letters matches only in its exact form, since "it" is not "IT". In
-    scripts without spaces between words, such as Chinese, a name matches anywhere in the text.
+    instead of a space. A name of fewer than three letters matches only in its exact form, since "it" is not "IT"; so
+    does an emoji. In scripts without spaces between words, such as Chinese, a name matches anywhere in the text.
 
     Parameters
     ----------
@@ -313,7 +320,7 @@ class NameFinder:
         loose = {f for name in forms if len(f := folded(name).strip()) >= _SHORTEST or (len(f) > 1 and _is_unspaced(f))}
         short = {name.strip() for name in forms if folded(name).strip() not in loose}
         self._loose = _pattern(loose)
-        self._exact = _pattern({name for name in short if len(name) > 1 and not name.islower()})
+        self._exact = _pattern({name for name in short if _is_exact_name(name)})
         others = {name.strip() for name in longer if name.strip()}
         self._longer = _pattern(map(folded, others))
         self._longer_exact = _pattern(others, re.IGNORECASE)
@@ -325,6 +332,12 @@ class NameFinder:
         if self._loose is not None and _found(self._loose, folded(text), self._longer):
             return True
         return self._exact is not None and _found(self._exact, text, self._longer_exact)
+
+
+def _is_exact_name(name: str) -> bool:
+    """Return whether a name of one or two characters is looked for: "JK", or an emoji; not "x" or "-"."""
+    is_symbol = not name.isascii() and all(unicodedata.category(c) in _SYMBOLS for c in name)
+    return is_symbol or (len(name) > 1 and not name.islower())
 
 
 def _found(names: re.Pattern[str], text: str, longer: re.Pattern[str] | None) -> bool:

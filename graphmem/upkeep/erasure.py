@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
@@ -12,8 +13,8 @@ from graphmem.ingest.triple_episodes import text_of_facts
 from graphmem.models import Edge, Entity, EntityQuery, Episode, EpisodeQuery, Mention, Scope
 from graphmem.ontology import Ontology
 from graphmem.protocols import GraphBackend
-from graphmem.text.names import NameFinder, spellings
-from graphmem.text.normalize import canonical
+from graphmem.text.names import NameFinder, parts_of_name, spellings
+from graphmem.text.normalize import STOP_WORDS, canonical
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +184,8 @@ class NamedTexts:
         Finds the names, except as a part of a longer one.
     longer
         These longer names, in canonical form, with the entity that has each; None for a name that only speakers have.
+    by_part
+        Others that contain only a part of a person's name, or mention a person who is called so, by that part.
     """
 
     about: list[Episode]
@@ -190,6 +193,7 @@ class NamedTexts:
     in_longer: list[Episode]
     finder: NameFinder
     longer: Mapping[str, Entity | None]
+    by_part: Mapping[str, Sequence[Episode]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +239,47 @@ def find_named_texts(backend: GraphBackend, scope: Scope, names: Names) -> Named
     for episode in found:
         is_about = episode.id in names.mentioned_in or _is_about(episode, names, finder)
         (about if is_about else in_longer).append(episode)
-    return NamedTexts(about, in_ids, in_longer, finder, longer)
+    by_part = _named_by_part(backend, scope, names, list(speakers), {episode.id for episode in about})
+    return NamedTexts(about, in_ids, in_longer, finder, longer, by_part)
+
+
+def _named_by_part(
+    backend: GraphBackend, scope: Scope, names: Names, speakers: Iterable[str], about: Collection[str]
+) -> dict[str, list[Episode]]:
+    """Return the episodes that may be about a person because a part of the name is in them, or a person called so.
+
+    A part of the name of another person doesn't count, nor in texts a word that isn't capitalized or is a common one.
+    """
+    if names.entity is not None and names.entity.entity_type != "person":
+        return {}
+    parts = {canonical(part): part for form in sorted(names.forms) for part in parts_of_name(form)}
+    parts = {key: part for key, part in parts.items() if key not in names.keys}
+    if not parts:
+        return {}
+    called: defaultdict[str, list[str]] = defaultdict(list)
+    for entity, name in _entity_names(backend, scope):
+        if name in parts and entity.entity_type == "person":
+            called[name].append(entity.id)
+    mentions = {key: backend.all_mentions([scope], entity_ids=ids) for key, ids in called.items()}
+    mentioned_in = {key: {mention.episode_id for mention in found} for key, found in mentions.items()}
+    own = Names(frozenset(parts), frozenset(parts.values()), names.entity)
+    longer = [*_longer_names(backend, scope, own, NameFinder(parts), speakers), *names.keys]
+    in_texts = {} if names.entity is None else {key: part for key, part in parts.items() if key not in STOP_WORDS}
+    finders = {key: (NameFinder([part], longer), _capitalized(part)) for key, part in in_texts.items()}
+    by_part: defaultdict[str, list[Episode]] = defaultdict(list)
+    for episode in backend.all_episodes([scope], EpisodeQuery()):
+        texts = [] if episode.id in about else [text for text in texts_of(episode) if text]
+        for key, part in parts.items():
+            finder, capitalized = finders.get(key, (None, None))
+            in_text = finder and capitalized and any(capitalized.search(t) and finder.found_in(t) for t in texts)
+            if in_text or (episode.id not in about and episode.id in mentioned_in.get(key, ())):
+                by_part[part].append(episode)
+    return by_part
+
+
+def _capitalized(part: str) -> re.Pattern[str]:
+    forms = "|".join(re.escape(form) for form in {part, part.capitalize(), part.upper()} if not form.islower())
+    return re.compile(rf"(?<![^\W_])(?:{forms or re.escape(part)})(?:['’]?s)?(?![^\W_])")
 
 
 def _is_about(episode: Episode, names: Names, finder: NameFinder) -> bool:

@@ -453,6 +453,11 @@ def _describe_remaining(
             f"{counted(len(texts.longer), 'longer name')} of others, such as {example}, "
             f"in {counted(len(texts.in_longer), 'episode')}; forget them as well if they are the same"
         )
+    for part, episodes in texts.by_part.items():
+        yield (
+            f"{counted(len(episodes), 'episode')} with {part!r}, a part of the name, such as "
+            f"{episodes[0].text[:SHOWN]!r}; forget({part!r}, with_episodes=True) erases them if it is the same person"
+        )
 
 
 def _described(name: str, entity: Entity | None) -> str:

@@ -370,3 +370,41 @@ def test_names_of_what_goes_with_a_person_are_not_told_as_theirs(store_url: str,
     memory = open_memory(store_url, embeddings="none")
     memory.ingest([{"text": "Zebulon | visited | Vegas"}, {"text": "Maya | likes | Vegas Pro"}])
     assert memory.forget("Zebulon", with_episodes=True).remaining == ()
+
+
+def test_texts_with_a_part_of_a_persons_name_are_reported(store_url: str, open_memory: OpenMemory) -> None:
+    memory = open_memory(store_url, extractor="none", embeddings="none")
+    memory.ingest(
+        [
+            {"text": "Jonas Weber | works_at | Siemens", "speaker": "Ana"},
+            {"text": "Jonas | lives_in | Antwerp", "speaker": "Ana"},
+            {"text": "jonas | knows | Jonas Weber's wife", "speaker": "Ana"},
+            {"text": "tea | is | hot", "speaker": "Mia Weber"},
+        ]
+    )
+    memory.add_facts([{"subject": "Jonas Weber", "relation": "likes", "object": "tea", "subject_type": "person"}])
+    done = memory.forget("Jonas Weber", with_episodes=True)
+    assert done.remaining == (
+        "1 episode with 'Jonas', a part of the name, such as 'Jonas | lives_in | Antwerp'; "
+        "forget('Jonas', with_episodes=True) erases them if it is the same person",
+    )
+
+
+def test_a_common_word_or_a_thing_with_a_part_of_the_name_is_not_reported(
+    store_url: str, open_memory: OpenMemory
+) -> None:
+    memory = open_memory(store_url, embeddings="none")
+    memory.remember("Will you come to the smith?", speaker="Ana")
+    memory.add_facts([{"subject": "Will Smith", "relation": "likes", "object": "tea", "subject_type": "person"}])
+    memory.add_facts([{"subject": "York", "relation": "likes", "object": "tea", "subject_type": "location"}])
+    memory.add_facts([{"subject": "New York", "relation": "part of", "object": "USA", "subject_type": "location"}])
+    assert memory.forget("Will Smith").remaining == ()
+    assert memory.forget("New York").remaining == ()
+
+
+def test_an_emoji_as_a_name_is_found_in_texts(store_url: str, open_memory: OpenMemory) -> None:
+    memory = open_memory(store_url, extractor="none", embeddings="none")
+    memory.remember("🦊 | likes | tea", speaker="Ana", external_id="fox")
+    memory.remember("🐻 | likes | tea", speaker="Ana", external_id="bear")
+    assert memory.forget("🦊", with_episodes=True).episodes == 1
+    assert external_ids(memory) == {"bear"}
