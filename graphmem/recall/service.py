@@ -20,6 +20,7 @@ from graphmem.recall.seeds import EntityEmbeddings
 from graphmem.recall.traces import Observer, RecallRecorder, explain
 from graphmem.results import RecallResult, Trace
 from graphmem.telemetry import count, question_attributes, span
+from graphmem.text.normalize import is_punctuation
 
 
 def require_one_scope(scopes: Sequence[Scope]) -> Scope:
@@ -95,7 +96,7 @@ class RecallService:
             What a search for the question has found; None searches here.
         """
         query = self._redact(query)
-        if not query.strip():
+        if is_punctuation(query):
             options = options.changed(limit=0)  # also where the asker is known, whose facts would be found
         shown = question_attributes(query, scopes, show_text=self._show_text)
         with span("graphmem.recall", shown, duration="graph_recall_duration_ms") as one:

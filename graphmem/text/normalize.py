@@ -70,6 +70,11 @@ def canonical(name: str) -> str:
     return _key(display_name(name))
 
 
+def is_punctuation(text: str) -> bool:
+    """Return whether a text has no letter, digit or symbol such as an emoji, only punctuation and spaces if anything."""
+    return not any(c.isalnum() or unicodedata.category(c) == "So" for c in text)
+
+
 def require_name(name: str, allowed: Collection[str] = ()) -> tuple[str, str]:
     """Return (display form, canonical form) of a name that may become an entity.
 
@@ -93,7 +98,7 @@ def require_name(name: str, allowed: Collection[str] = ()) -> tuple[str, str]:
             f"entity name {name[:80]!r}: {len(key)} characters after cleaning, at least {MIN_NAME_LENGTH} are needed "
             "unless short_names in the ontology file lists it"
         )
-    if not (key[0].isalnum() or any(c.isalnum() or unicodedata.category(c) == "So" for c in key)):
+    if is_punctuation(key):
         raise InvalidEntityName(f"entity name {name[:80]!r}: no letter, digit or symbol in it")
     return shown, key
 

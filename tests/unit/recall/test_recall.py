@@ -11,6 +11,7 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 
+from graphmem import Embeddings, GraphMemory
 from graphmem.errors import InvalidInput
 from graphmem.models import (
     Alias,
@@ -382,3 +383,22 @@ def test_no_hops_are_refused_for_spreading_alone() -> None:
     assert RecallOptions.of(Settings(), strategy="auto", max_hops=0).max_hops == 0
     with pytest.raises(InvalidInput, match="max_hops"):
         RecallOptions.of(Settings(), strategy="spreading", max_hops=0)
+
+
+class SameVectors(Embeddings):
+    """Embeddings by which all texts are near to each other."""
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [[1.0, 0.0]] * len(texts)
+
+    def embed_query(self, text: str) -> list[float]:
+        return [1.0, 0.0]
+
+
+@pytest.mark.parametrize("question", ["", "?", "(", "@", "…", "?! ()", "+", "$"])
+def test_a_question_of_only_punctuation_finds_nothing(question: str) -> None:
+    with GraphMemory.open("memory://", extractor="none", embeddings=SameVectors(), background=False) as memory:
+        memory.add_facts([("Maya", "knows", "Ben")])
+        assert len(memory.recall("who?")) == 1  # by vectors alone
+        assert memory.recall(question).facts == ()
+        assert memory.context(question) == ""
