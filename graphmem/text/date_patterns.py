@@ -94,6 +94,35 @@ TO_NOW = re.compile(
     rf"(?<!\w)(?=[lp])(?:last|past|previous)\s+(?P<n>{_COUNT})\s+(?P<u>day|week|month|year|decade)s?(?!\w)",
     re.IGNORECASE,
 )
+HOLIDAYS = {  # month, first day, and number of days
+    "new years day": (1, 1, 1),
+    "valentines day": (2, 14, 1),
+    "patricks day": (3, 17, 1),
+    "april fools day": (4, 1, 1),
+    "halloween": (10, 31, 1),
+    "christmas eve": (12, 24, 1),
+    "christmas": (12, 24, 3),
+    "christmas day": (12, 25, 1),
+    "boxing day": (12, 26, 1),
+    "new years eve": (12, 31, 1),
+    "new years": (12, 31, 2),
+}
+"""Holidays that have the same date every year."""
+HOLIDAY = re.compile(
+    rf"""(?<!\w)(?=[abcdflnopstu])
+      (?:(?P<which>last|past|previous|this|next|coming)|at|after|around|before|by|during|for|from|on|over|since|till|until)
+      \s{{1,4}}(?P<name>(?:(?:saint|st\.?)\s{{1,4}})?(?:valentine|patrick)['’]?s\s{{1,4}}day|april\s{{1,4}}fools['’]?\s{{1,4}}day
+        |new\s{{1,4}}year['’]?s(?:\s{{1,4}}(?:day|eve))?|halloween|(?:christmas|xmas)(?:\s{{1,4}}(?:day|eve))?|boxing\s{{1,4}}day)
+      (?:,?\s{{1,4}}(?:(?:in|of)\s{{1,4}})?(?P<year>{_YEAR})(?!\d)|\s{{1,4}}(?P<of_year>last|this|next)\s{{1,4}}year)?(?!\w)
+      (?={_AFTER_DAY}|\s+(?:break|did|holidays?|season|time|together|vacation|weekend|when|where|while|with)\b)""",
+    re.IGNORECASE | re.VERBOSE,
+)
+HABIT = re.compile(
+    r"\b(?:am|are|can|could|do|does|is|might|should|would)(?:n['’]?t)?\b|\b(?:how|it|that|there|what|when|where|who)['’]s\b",
+    re.IGNORECASE,
+)
+PAST = re.compile(r"\b(?:did|had|has|have|was|were)(?:n['’]?t)?\b|['’]ve\b", re.IGNORECASE)
+AHEAD = re.compile(r"\b(?:going to|plan(?:ned|ning|s)?|shall|will|wo(?=n['’]?t\b))\b|['’]ll\b", re.IGNORECASE)
 A_MONTH = re.compile(_MONTH, re.IGNORECASE)
 LEADING = re.compile(
     r"(?:in|on|since|until|till|by|during|from|to|before|after|around|of|circa|between)\s+", re.IGNORECASE

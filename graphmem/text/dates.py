@@ -22,9 +22,13 @@ from graphmem.errors import InvalidInput
 from graphmem.text.date_patterns import (
     A_MONTH,
     ACTS,
+    AHEAD,
     ANOTHER_DAY,
     ANY_DAY,
     COUNTED_FROM,
+    HABIT,
+    HOLIDAY,
+    HOLIDAYS,
     IN_DATE,
     JOINED,
     LEADING,
@@ -35,6 +39,7 @@ from graphmem.text.date_patterns import (
     OTHER_DAY,
     OTHER_YEAR,
     PART_OF_COUNT,
+    PAST,
     PATTERN,
     SEASONS,
     TO_NOW,
@@ -74,6 +79,7 @@ class DateSpan:
 
 _SENTENCE_END = re.compile(r"[.!?]\s|\n")
 _HALVES = {"hour": (30, "minute"), "week": (3, "day"), "month": (2, "week"), "year": (6, "month")}
+_SENTENCE_BEFORE = 200  # characters before a holiday that tell its year
 _ASCII = str.maketrans("ſıİ\u212a", "siik")  # a case-insensitive pattern matches these as ASCII letters
 
 Interval = tuple[datetime, datetime, Grain]
@@ -142,9 +148,57 @@ def periods_to(text: str, reference: datetime) -> list[DateSpan]:
     return found
 
 
+def holidays(text: str, reference: datetime) -> list[DateSpan]:
+    """Return the holidays in an English question, by position: "over Christmas", "on Halloween last year".
+
+    Without a year, it is the latest one; the next one after "will" or "going to". After another present tense ("What
+    does she cook at Christmas?") it is that of any year, and left out.
+    """
+    found: list[DateSpan] = []
+    for match in HOLIDAY.finditer(text if text.isascii() else text.translate(_ASCII)):
+        start = match.start("name" if match["which"] is None else "which")
+        before = text[max(0, start - _SENTENCE_BEFORE) : start]
+        if COUNTED_FROM.search(before):
+            continue
+        try:
+            days = _days_of_holiday(match, before, reference)
+        except (ValueError, OverflowError):
+            continue  # before the year 1 or after 9999
+        found += [DateSpan(start, match.end(), text[start : match.end()], *days, "day")] if days else []
+    return found
+
+
+def _days_of_holiday(match: re.Match[str], before: str, reference: datetime) -> tuple[datetime, datetime] | None:
+    name = re.sub(r"[^a-z ]", "", " ".join(match["name"].lower().split())).replace("xmas", "christmas")
+    month, day, length = HOLIDAYS[re.sub(r"^(?:saint|st) ", "", name)]
+
+    def of(year: int) -> tuple[datetime, datetime]:
+        begin = _midnight(reference).replace(year=year, month=month, day=day)
+        return begin, begin + timedelta(days=length)
+
+    if match["year"]:
+        return of(int(match["year"]))
+    year, which = reference.year, (match["which"] or "").lower()
+    if match["of_year"]:
+        return of(year + {"last": -1, "this": 0, "next": 1}[match["of_year"].lower()])
+    if which == "this":
+        return of(year)
+    if which in ("next", "coming") or (not which and AHEAD.search(before)):
+        return of(year) if of(year)[0] > reference else of(year + 1)
+    if which:
+        return of(year) if of(year)[1] <= reference else of(year - 1)
+    if HABIT.search(before) and not PAST.search(before):
+        return None
+    return of(year) if of(year)[0] <= reference else of(year - 1)
+
+
 def dates_and_periods(text: str, reference: datetime) -> list[DateSpan]:
-    """Return the dates in an English text, then the periods that last until the reference."""
-    return [*find_dates(text, reference), *periods_to(text, reference)]
+    """Return the dates of an English question: dates, then periods that last until the reference, then holidays."""
+    named = holidays(text, reference)
+    dates = find_dates(text, reference)
+    if named:  # "last year" is a part of "Christmas last year"
+        dates = [date for date in dates if not any(n.start < date.end and date.start < n.end for n in named)]
+    return [*dates, *periods_to(text, reference), *named]
 
 
 def with_ranges(text: str) -> str:

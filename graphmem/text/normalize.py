@@ -71,7 +71,7 @@ def canonical(name: str) -> str:
 
 
 def is_punctuation(text: str) -> bool:
-    """Return whether a text has no letter, digit or symbol such as an emoji, only punctuation and spaces if anything."""
+    """Return whether a text has no letter, digit or symbol such as an emoji, but only punctuation or spaces."""
     return not any(c.isalnum() or unicodedata.category(c) == "So" for c in text)
 
 

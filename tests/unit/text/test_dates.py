@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from graphmem.errors import InvalidInput
-from graphmem.text.dates import DateSpan, day_ago, find_dates, periods_to, written
+from graphmem.text.dates import DateSpan, dates_and_periods, day_ago, find_dates, holidays, periods_to, written
 
 MONDAY = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
 
@@ -445,3 +445,51 @@ def test_a_year_told_once_counts_for_all_joined_dates(text: str, begins: list[st
 
 def test_a_day_that_the_shared_year_lacks_is_left_out() -> None:
     assert only("from 29 February to 3 March 2019", datetime(2024, 5, 1, tzinfo=UTC)).text == "3 March 2019"
+
+
+@pytest.mark.parametrize(
+    ("question", "words", "begin", "days"),
+    [
+        ("What did I do on Valentine's Day?", "Valentine's Day", (2026, 2, 14), 1),
+        ("did I go out on valentines day", "valentines day", (2026, 2, 14), 1),
+        ("Where was I on St. Patrick's Day?", "St. Patrick's Day", (2025, 3, 17), 1),
+        ("What happened over Christmas?", "Christmas", (2025, 12, 24), 3),
+        ("What did I get for Christmas?", "Christmas", (2025, 12, 24), 3),
+        ("Where did we go over Christmas break?", "Christmas", (2025, 12, 24), 3),
+        ("Who came on Christmas Eve 2023?", "Christmas Eve 2023", (2023, 12, 24), 1),
+        ("Who came at Christmas last year?", "Christmas last year", (2025, 12, 24), 3),
+        ("What did she wear last Halloween?", "last Halloween", (2025, 10, 31), 1),
+        ("What did she do on New Year's Eve?", "New Year's Eve", (2025, 12, 31), 1),
+        ("What did she do on New Year’s?", "New Year’s", (2025, 12, 31), 2),
+        ("Where will she be at Christmas?", "Christmas", (2026, 12, 24), 3),
+        ("What happens next Halloween?", "next Halloween", (2026, 10, 31), 1),
+        ("Did it rain since Christmas?", "Christmas", (2025, 12, 24), 3),
+    ],
+)
+def test_holidays_of_questions(question: str, words: str, begin: tuple[int, int, int], days: int) -> None:
+    [span] = dates_and_periods(question, datetime(2026, 2, 20, 9, tzinfo=UTC))
+    since = datetime(*begin, tzinfo=UTC)
+    assert (span.text, span.begin, span.until) == (words, since, since + timedelta(days=days))
+    assert question[span.start : span.end] == words
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Who likes Christmas?",
+        "What does she cook at Christmas?",
+        "Who was at the Christmas market?",
+        "What did I buy for the Halloween party?",
+        "Where was I two days after Christmas?",
+        "Merry Christmas! What did I buy?",
+        "Did I see Nightmare before Christmasville?",
+        "Who won on Boxing Days?",
+    ],
+)
+def test_words_that_are_no_holiday_of_a_year(text: str) -> None:
+    assert dates_and_periods(text, datetime(2026, 2, 20, tzinfo=UTC)) == []
+
+
+def test_no_holiday_lies_outside_of_the_calendar() -> None:
+    assert holidays("What did I do on Christmas Eve?", datetime(1, 1, 1, tzinfo=UTC)) == []
+    assert holidays("Where will I be next New Year's Eve?", datetime(9999, 12, 31, tzinfo=UTC)) == []

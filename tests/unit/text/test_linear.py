@@ -56,7 +56,7 @@ the user |the assistant must |send notes |when asked, |decode it, |remember the 
 a couple of |a few |1 january |jan |
 2020 |2020-|2020-01-|this past |the day before |last |since |what does |what do think |Mr. |… |?!|....|& | & |
  - | ... |yes |hey |thanks |
-for |of the |api-|api-token|sk-a|bearer |and |Who |I |may |in May |张|İ|é|ﬁ|👩|한
+for |over christmas |of the |api-|api-token|sk-a|bearer |and |Who |I |may |in May |张|İ|é|ﬁ|👩|한
 """
 _SPACES = " \n\t\u00a0\u3000\u2028"
 _RUNS = [piece.replace("\0", "|") for piece in re.split(r"[|\n]", _REPEATED.replace("\\|", "\0")) if piece]
@@ -152,6 +152,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "terms": terms,
     "full_text": backend.index_words,
     "find_dates": lambda s: dates.find_dates(s, NOW),
+    "dates_and_periods": lambda s: dates.dates_and_periods(s, NOW),
     "redact": lambda s: redact.PatternRedactor().redact(s, ()),
     "injection": injection.looks_like_injection,
     "is_code": content_filter.is_code,
