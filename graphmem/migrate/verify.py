@@ -14,7 +14,7 @@ from graphmem.migrate.states import JOB, SHADOW, is_equal, is_usable, token_of
 from graphmem.models import Changes, EdgeQuery, EpisodeQuery, JobState, Model, Scope
 from graphmem.protocols import GraphBackend
 from graphmem.text import counted
-from graphmem.upkeep.scope_rows import Checksum, all_rows, to_json
+from graphmem.upkeep.scope_rows import CONTENT, PAGE, Checksum, all_rows, to_json
 
 _TRIES, _PAUSE = 200, 0.05  # attempts to read both stores at the same write, and seconds between them
 _SAMPLED = 1000  # facts and episodes of a scope that questions are drawn from
@@ -70,6 +70,7 @@ def verify(
     answers: Answers | None = None,
     questions: int = 0,
     sleep: Callable[[float], None] = time.sleep,
+    on_progress: Callable[[int], None] = lambda _: None,
 ) -> Verification:
     """Compare two stores beside running writes.
 
@@ -85,12 +86,14 @@ def verify(
         Number of questions, which are drawn from the facts and episodes of the scopes.
     sleep
         Waits for a number of seconds.
+    on_progress
+        Called with the number of rows of either store that were read since the last call, and with 1 after a question.
     """
     rows: Counter[str] = Counter()
     differences: list[str] = []
     skipped: list[str] = []
     for scope in scopes:
-        found = _compared(primary, secondary, scope, sleep)
+        found = _compared(primary, secondary, scope, sleep, on_progress)
         if found is None:
             skipped.append(str(scope))
             continue
@@ -109,6 +112,7 @@ def verify(
     for scope, row_id, question in asked:
         assert answers is not None
         same = _same_answers(primary, secondary, scope, question, answers, sleep)
+        on_progress(1)
         recalls, searches = recalls + same[0], searches + same[1]
         kinds = ("recall", "search")
         differences += [
@@ -126,7 +130,11 @@ def verify(
 
 
 def _compared(
-    primary: GraphBackend, secondary: GraphBackend, scope: Scope, sleep: Callable[[float], None]
+    primary: GraphBackend,
+    secondary: GraphBackend,
+    scope: Scope,
+    sleep: Callable[[float], None],
+    on_progress: Callable[[int], None],
 ) -> tuple[_Contents, _Contents] | None:
     """Return the contents of both stores at a moment when both are at the same write; None if there was none."""
 
@@ -134,7 +142,7 @@ def _compared(
         token = token_of(theirs, scope)
         if not is_usable(token) or token_of(ours, scope) != token:
             return None
-        return _contents(ours, scope), _contents(theirs, scope)
+        return _contents(ours, scope, on_progress), _contents(theirs, scope, on_progress)
 
     for _ in range(_TRIES):
         if is_equal(primary, secondary, scope):  # a snapshot of a server locks the scope, and holds up the secondary
@@ -145,13 +153,18 @@ def _compared(
     return None
 
 
-def _contents(store: GraphBackend, scope: Scope) -> _Contents:
+def _contents(store: GraphBackend, scope: Scope, on_progress: Callable[[int], None]) -> _Contents:
     counts: Counter[str] = Counter()
     total = Checksum()
-    for kind, row in all_rows(store, scope, extras=True):
+    read = 0
+    for read, (kind, row) in enumerate(all_rows(store, scope, extras=True), 1):
+        if read % PAGE == 0:
+            on_progress(PAGE)
         if not (isinstance(row, JobState) and row.job in (JOB, SHADOW)):
             counts[kind] += 1
-            total.add(kind, to_json(kind, row))
+            if kind in CONTENT:
+                total.add(kind, to_json(kind, row))
+    on_progress(read % PAGE)
     return _Contents(counts, total.text())
 
 

@@ -53,6 +53,7 @@ from graphmem.testing.rows import (
     recall_trace,
     scope_of,
 )
+from graphmem.upkeep.scope_rows import Row, RowKind, to_json
 from graphmem_memory import MemoryBackend
 from tests.unit.migrate.processes import open_process, sleep_on
 
@@ -515,6 +516,30 @@ def test_a_comparison_tells_questions_with_other_results_and_scopes_that_are_beh
     put_entities(here.process, entity(9))
     behind = verify(*ends, [scope], sleep=here.time.sleep)
     assert (behind.is_equal, behind.skipped) == (False, (str(scope),))
+
+
+def test_a_comparison_tells_its_progress_and_serializes_only_what_a_checksum_has(
+    here: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[int] = []
+    kinds: set[str] = set()
+
+    def recorded(kind: RowKind, row: Row) -> str:
+        kinds.add(kind)
+        return to_json(kind, row)
+
+    monkeypatch.setattr("graphmem.migrate.verify.to_json", recorded)
+    monkeypatch.setattr("graphmem.migrate.verify.PAGE", 2)
+    for store in here.migration.ends():
+        store.write(home(), Changes(index=(IndexEntry(kind="name", key="Oslo"),)))
+
+    def nothing(_store: GraphBackend, _scope: Scope, _question: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        return (), ()
+
+    done = verify(*here.migration.ends(), [home()], nothing, 1, here.time.sleep, read.append)
+    assert (done.is_equal, done.questions, done.rows["index"]) == (True, 1, 1)
+    assert (len(read) > 2, sum(read) > 2 * sum(done.rows.values())) == (True, True)
+    assert "index" not in kinds
 
 
 def test_a_copy_takes_as_long_as_its_rows_per_second_say(tmp_path: Path) -> None:
