@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from graphmem.errors import EmbeddingFailed, IndexMismatch, InvalidInput
+from graphmem.errors import EmbeddingFailed, IndexMismatch, InvalidInput, StoreReadOnly
 from graphmem.index.copies import MEMORY, Copies, detail_of, dimension_of, halves, unpacked, unpacked_pieces
 from graphmem.index.encoder import EpisodeEncoder, StatedFact
 from graphmem.index.follower import ScopeLocks, UnindexedScan, VectorFollower
@@ -36,6 +36,7 @@ _PAGE = 1000
 _BATCH = 64
 _BATCH_IN_TIME = 16  # rows of the first batch if the time is limited: 16 turns of 2 kB take about a second
 _MOST_IN_TIME = 512  # rows of a later one: without a model, or of short facts, many take less than that
+_REFUSED = 10.0  # seconds for which a store that refused to be written isn't asked again
 _ATTEMPTS = 3  # to index a batch that erasures intervene in
 _KINDS: tuple[IndexKind, ...] = ("episode", "fact")  # in this order
 _MAX_LATENESS = 600.0  # seconds after which no process commits a row with an earlier id
@@ -111,6 +112,7 @@ class SearchIndex:
         self._indexed: dict[tuple[Scope, IndexKind], _Seen] = {}
         self._unindexed = UnindexedScan(backend)
         self._looked_at = 0.0  # wall clock time of the last scan for unindexed rows
+        self._refused = 0.0, ""  # until when, and why
         self._generations: dict[Scope, int] = {}
         self._lock = threading.Lock()
         self._indexing = ScopeLocks()
@@ -204,13 +206,24 @@ class SearchIndex:
                 waiting = self._waiting(scope, kind, limit, now)
                 if not waiting:
                     return 0, True
-                if self._index(scope, kind, waiting):
+                if self._index_unless_refused(scope, kind, waiting):
                     self._unindexed.advance(scope, kind, waiting, limit)
                     complete = self._unindexed.is_complete(scope, kind, len(waiting), limit)
                     if complete:
                         self._settle(scope, kind, now, seen)
                     return len(waiting), complete
         return limit, False  # none of them, as erasures intervened; the caller goes on if there is time
+
+    def _index_unless_refused(self, scope: Scope, kind: IndexKind, ids: Sequence[str]) -> bool:
+        """Index rows, but for a while after a store refused to be written, without encoding them in vain."""
+        until, refusal = self._refused
+        if time.monotonic() < until:
+            raise StoreReadOnly(refusal)
+        try:
+            return self._index(scope, kind, ids)
+        except StoreReadOnly as error:
+            self._refused = time.monotonic() + _REFUSED, str(error)
+            raise
 
     def _require_model(self, scope: Scope) -> None:
         """Raise `IndexMismatch` for an index of another model; reset an index that was built without a model."""

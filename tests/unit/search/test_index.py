@@ -15,9 +15,10 @@ import pytest
 import uuid_utils
 
 from graphmem import GraphMemory
-from graphmem.errors import BackendUnavailable
+from graphmem.errors import BackendUnavailable, StoreReadOnly
 from graphmem.index.encoder import EpisodeEncoder
 from graphmem.index.follower import VectorFollower
+from graphmem.migrate.verify import read_only
 from graphmem.models import (
     Changes,
     Episode,
@@ -325,3 +326,26 @@ def test_a_search_waits_for_another_thread_that_fills_the_vector_index_only_for_
         finally:
             may_go_on.set()
         assert whole.result(10.0)
+
+
+def test_rows_are_not_encoded_again_for_a_store_that_refuses_to_be_written(
+    store: GraphBackend, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(store, clock, 0.0)
+    encoded: list[int] = []
+    episodes = EpisodeEncoder.episodes
+
+    def counted(self: EpisodeEncoder, some: Sequence[Any], listed: Any) -> list[IndexEntry]:
+        encoded.append(len(some))
+        return episodes(self, some, listed)
+
+    monkeypatch.setattr(EpisodeEncoder, "episodes", counted)
+    index = SearchIndex(read_only(store), EpisodeEncoder(None, PlainPhrases()))
+    for _ in range(3):
+        with pytest.raises(StoreReadOnly, match="writes nothing"):
+            index.index_waiting(HOME)
+    assert encoded == [1]
+    monkeypatch.setattr(index, "_refused", (0.0, ""))  # as later
+    with pytest.raises(StoreReadOnly):
+        index.index_waiting(HOME)
+    assert encoded == [1, 1]
