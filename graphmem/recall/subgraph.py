@@ -74,7 +74,7 @@ def ahead_factors(backend: GraphBackend, scopes: Sequence[Scope], graph: Subgrap
 def is_ahead(edge: Edge, now: datetime) -> bool:
     """Return whether a fact is still to begin. One told by a clock that is ahead by less than a day holds already."""
     as_told = edge.valid_from_assumed or edge.valid_from == edge.told_at
-    return edge.valid_from > (now + _CLOCKS_DIFFER if as_told else now)
+    return edge.valid_from - now > (_CLOCKS_DIFFER if as_told else timedelta())
 
 
 def past_factor(edge: Edge) -> float:

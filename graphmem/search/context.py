@@ -347,7 +347,7 @@ def render_fact(fact: Fact) -> str:
     Newlines, control and invisible characters in it are removed; "<" and ">" become "‹" and "›".
     """
     first, last = fact.dates(by_month=True)
-    since = "from" if fact.valid_from > fact.recorded_at + timedelta(days=1) else "since"  # it was still to begin
+    since = "from" if fact.valid_from - fact.recorded_at > timedelta(days=1) else "since"  # it was still to begin
     when = f"{first} to {last}" if first and last and first != last else in_words(first, last, since)
     if fact.kind == "event":
         when = f"told {fact.valid_from:%Y-%m-%d}" if fact.valid_from_assumed else fact.dates()[0]
