@@ -204,7 +204,8 @@ def numbers_differ(first: str, second: str, entity_type: str) -> bool:
 @lru_cache(maxsize=100_000)
 def _words(name: str) -> tuple[str, ...]:
     plain = unaccented(name.lower().replace("ß", "ss"))
-    return tuple(_spelt(word) for word in WORD.findall(_APOSTROPHES.sub("", _DOTTED.sub(_without_dots, plain))))
+    words = WORD.findall(_APOSTROPHES.sub("", _DOTTED.sub(_without_dots, plain)))
+    return tuple(map(_spelt, words)) if words else tuple(plain.split())  # of an emoji its symbols
 
 
 def _without_dots(found: re.Match[str]) -> str:

@@ -520,6 +520,8 @@ def test_names_of_people_that_are_months_or_roman_numerals_are_words(first: str,
         ("B.S. degrees", "B.A. degrees", "concept"),
         ("good time", "great time", "concept"),
         ("Inc", "Ltd", "organization"),
+        ("🦊", "🐻", "person"),
+        ("🦊🦊🦊", "🐻🐻🐻", "concept"),
     ],
 )
 def test_names_of_different_things_have_something_against_them(first: str, second: str, kind: str) -> None:
