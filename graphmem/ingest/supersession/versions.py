@@ -72,7 +72,7 @@ def tellings_of(edge: Edge, sources: Iterable[FactSource], others: Collection[st
     begins, certainty = told if assumed else edge.valid_from, edge.certainty
     return [
         Telling(edge, first, begins, certainty, assumed=assumed, is_first=True),
-        *(Telling(edge, source, _repeated_at(edge, end, source.told_at), certainty) for source in further),
+        *(Telling(edge, source, _repeated_at(edge, end, source.told_at, others), certainty) for source in further),
     ]
 
 
@@ -87,11 +87,15 @@ def _first_told(edge: Edge, sources: Collection[FactSource]) -> tuple[datetime, 
     return told, told == edge.valid_from
 
 
-def _repeated_at(edge: Edge, end: datetime | None, told: datetime) -> datetime:
+def _repeated_at(edge: Edge, end: datetime | None, told: datetime, others: Collection[str]) -> datetime:
     """Return when a fact held that was told again: then or, if its end was known by then, just before the end.
 
-    "I used to live in Oslo", told after it was over, takes no end back (cases 130 and 131).
+    "I used to live in Oslo", told after it was over, takes no end back (cases 130 and 131). Told after another fact of
+    the slot began, it would have begun a row of its own, unless it stated a beginning before that ("in Lima since
+    March", after "in Bern since April").
     """
+    if edge.superseded_by in others and edge.valid_to is not None and edge.valid_from < edge.valid_to <= told:
+        return edge.valid_to - TICK
     end_told = min((each.told_at for each in edge.ends if each.at == end), default=None)
     if end is None or end_told is None or told < max(end, end_told) or end <= edge.valid_from:
         return told
