@@ -64,6 +64,8 @@ class GraphMemoryChatMessageHistory(BaseChatMessageHistory):
         self._session_id = session_id
         self._conversation = Conversation(memory, session_id, user, assistant)
         self._limit = to_limit(limit)
+        self._returned = set[str]()
+        """Ids of messages that were read: if they are added again, they aren't new, and may have been forgotten."""
 
     @property
     def messages(self) -> list[BaseMessage]:  # pyright: ignore[reportIncompatibleVariableOverride] - as LangChain's own
@@ -73,14 +75,18 @@ class GraphMemoryChatMessageHistory(BaseChatMessageHistory):
         it is the last message.
         """
         said = self._memory.session(self._session_id, limit=self._limit)
-        return in_valid_order([self._message(episode) for episode in said])
+        found = [self._message(episode) for episode in said]
+        self._returned.update(message.id for message in found if message.id)
+        return in_valid_order(found)
 
     def add_messages(self, messages: Sequence[BaseMessage]) -> None:
         """Store messages durably; extraction runs in the background. Empty messages are skipped."""
-        self._conversation.store(messages, [message.id or None for message in messages])
+        new = [message for message in messages if message.id not in self._returned]
+        self._conversation.store(new, [message.id or None for message in new])
 
     def clear(self) -> None:
         """Erase the session: its messages, and the facts that only they state."""
+        self._returned.clear()
         with suppress(NotFound):
             self._memory.forget(session=self._session_id)
 

@@ -18,6 +18,8 @@ from langchain_core.messages import (
     ToolMessage,
     convert_to_openai_messages,
 )
+from langchain_core.runnables import RunnableLambda
+from langchain_core.runnables.history import RunnableWithMessageHistory
 
 from graphmem import GraphMemory, InvalidInput
 from graphmem.adapters.langchain import GraphMemoryChatMessageHistory
@@ -235,3 +237,26 @@ def test_a_cleared_session_is_empty_and_others_stay(memory: GraphMemory) -> None
 def test_a_session_needs_a_name(memory: GraphMemory) -> None:
     with pytest.raises(InvalidInput, match="session_id"):
         GraphMemoryChatMessageHistory(memory, "")
+
+
+def test_what_is_forgotten_in_a_run_is_not_stored_again_by_it(memory: GraphMemory) -> None:
+    """LangChain adds the end of the messages that it was given, by the number of messages that are stored now."""
+
+    def answer(messages: list[BaseMessage]) -> AIMessage:
+        if messages[-1].text == "Forget it.":
+            memory.forget(session="talk")
+        return AIMessage("OK.")
+
+    chain = RunnableWithMessageHistory(RunnableLambda(answer), lambda _: GraphMemoryChatMessageHistory(memory, "talk"))  # pyright: ignore[reportUnknownLambdaType]
+    for text in ("My code is 17.", "Forget it.", "My code is 17."):
+        chain.invoke([HumanMessage(text)], {"configurable": {"session_id": "talk"}})
+    assert [episode.text for episode in memory.session("talk")] == ["Forget it.", "OK.", "My code is 17.", "OK."]
+
+
+def test_messages_can_be_added_again_after_the_history_was_cleared(memory: GraphMemory) -> None:
+    history = GraphMemoryChatMessageHistory(memory, "talk")
+    history.add_messages([HumanMessage("One."), AIMessage("Two."), HumanMessage("Three.")])
+    last = history.messages[-2:]
+    history.clear()
+    history.add_messages(last)
+    assert [message.text for message in history.messages] == ["Two.", "Three."]
