@@ -25,13 +25,14 @@ from mcp.types import (
     InputRequiredResult,
     PromptReference,
     ResourceTemplateReference,
+    TextContent,
 )
 from mcp.types import Tool as ListedTool
 from pydantic import AnyHttpUrl, Field, ValidationError
 
 from graphmem.adapters.mcp.full import PAGE, AllTools, scope_stats
 from graphmem.adapters.mcp.keys import Access, KeyFile
-from graphmem.adapters.mcp.results import clean, episode_item, fenced
+from graphmem.adapters.mcp.results import NOTHING, clean, episode_item, fenced
 from graphmem.adapters.mcp.tools import CoreTools, KeyVerifier, ToolSet, ToolSpec, fact_items
 from graphmem.errors import BackendUnavailable, GraphMemError, InvalidInput, NotFound
 from graphmem.memory import GraphMemory
@@ -134,7 +135,7 @@ class MemoryServer(MCPServer[Any]):
                     f"{', '.join(sorted(self._fields[name]))}; no argument selects the scope or the user"
                 )
         try:
-            return await super().call_tool(name, arguments, context)
+            return await self._explained(await super().call_tool(name, arguments, context))
         except UnexpectedToolError as error:
             if isinstance(error.__cause__, BackendUnavailable):
                 raise ToolError(f"the memory is unavailable, try again later: {clean(str(error.__cause__))}") from error
@@ -145,6 +146,18 @@ class MemoryServer(MCPServer[Any]):
             if isinstance(error.__cause__, ValidationError):
                 raise ToolError(_invalid(name, error.__cause__)) from error
             raise
+
+    async def _explained(self, done: CallToolResult | InputRequiredResult) -> CallToolResult | InputRequiredResult:
+        """Return a result; one that found nothing says how many messages of the caller wait for their extraction."""
+        if not isinstance(done, CallToolResult) or done.content != [TextContent(type="text", text=NOTHING)]:
+            return done
+        caller = self.toolset.caller()
+        can_extract = caller.memory._engine.can_extract  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        if not can_extract or not (waiting := sum(one.waiting_episodes for one in await scope_stats(caller))):
+            return done
+        unread = counted(waiting, "message is", "messages are")
+        text = f"{NOTHING} {unread} still being read, and facts may be missing."
+        return done.model_copy(update={"content": [TextContent(type="text", text=text)]})
 
     def http_app(self, host: str = "127.0.0.1") -> AsgiApp:
         """Return the ASGI app of streamable HTTP, stateless, at `PATH`; for a loopback host it checks the Host header.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
@@ -18,6 +18,7 @@ from graphmem import GraphMemory
 from graphmem.adapters.mcp import Access, MemoryServer
 from graphmem.adapters.mcp.server import INSTRUCTIONS
 from graphmem.models import Scope, utc_now
+from graphmem.protocols import Extraction, ExtractionRequest
 from graphmem.search.context import estimate_tokens
 from graphmem.trust import trust_of
 from tests.integration.mcp.clients import ERAS, data_of, over_stdio, run, text_of
@@ -134,6 +135,31 @@ def test_a_message_is_remembered_once_and_found_with_its_provenance(memory: Grap
         assert '2026-01-05, Maya: "I moved to Lisbon last week."' in data_of(context)["text"]
 
     run(MemoryServer(memory), era, work)
+
+
+class Waiting:
+    """An extractor that isn't called: no background work runs."""
+
+    name = "waiting"
+    batch_size = 1
+
+    def extract(self, requests: Sequence[ExtractionRequest]) -> list[Extraction | Exception]:
+        raise AssertionError
+
+
+@pytest.mark.parametrize("tool", ["memory_context", "memory_recall"])
+def test_a_result_without_anything_says_how_many_messages_are_still_being_read(tool: str, era: str) -> None:
+    async def work(client: Client) -> None:
+        nothing = await client.call_tool(tool, {"query": "zebra"})
+        assert text_of(nothing) == "Nothing was found."
+        for text, reads in (("Maya moved to Lisbon.", "1 message is"), ("Nate plays chess.", "2 messages are")):
+            data_of(await client.call_tool("memory_remember", {"text": text}))
+            found = await client.call_tool(tool, {"query": "zebra"})
+            assert text_of(found) == f"Nothing was found. {reads} still being read, and facts may be missing."
+            assert data_of(found) == data_of(nothing)
+
+    with GraphMemory.open("memory://", extractor=Waiting(), embeddings="none", background=False) as memory:
+        run(MemoryServer(memory), era, work)
 
 
 def test_a_message_may_have_metadata_for_filters_and_a_lifetime(memory: GraphMemory, era: str) -> None:
