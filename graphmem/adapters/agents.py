@@ -12,7 +12,7 @@ import threading
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count, takewhile
+from itertools import count, pairwise, takewhile
 from typing import Any, Literal
 from urllib.parse import quote
 
@@ -154,6 +154,22 @@ class Conversation:
         """`append` for async code, in a thread."""
         return await asyncio.to_thread(self.append, select)
 
+    def select_turn(
+        self, history: Sequence[object], turn: Sequence[object], stored: Sequence[str]
+    ) -> tuple[Sequence[object], Sequence[str | None]]:
+        """Return the messages of a turn and those before it with their keys, as `turn_keys` returns them.
+
+        Once something was erased from the scope, the messages before the turn are left out: one of them that isn't
+        stored may be what was forgotten.
+        """
+        keys = turn_keys(history, turn, stored)
+        return (turn, keys[len(history) :]) if self.has_erased() else ([*history, *turn], keys)
+
+    def has_erased(self) -> bool:
+        """Return whether something was ever erased from the scope, by request or on expiry."""
+        engine = self.memory._engine  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        return bool(engine.backend.erasure_token(self.memory.scope))
+
     @property
     def _lock(self) -> threading.RLock:
         return _LOCKS[hash((self.memory.scope, self.session_id)) % len(_LOCKS)]
@@ -215,7 +231,8 @@ def turn_keys(history: Sequence[object], turn: Sequence[object], stored: Sequenc
         return _same(reversed(before), reversed(known[:place])), len(there) if begun else -1, place
 
     begin = max(range(len(known) + 1), key=fit)
-    end = begin + _same(known[begin:], now)
+    is_repeated = bool(now) and known.count(now[0]) > before.count(now[0])  # else it is of the history
+    end = begin + (_same(known[begin:], now) if is_repeated else 0)
     found = list(stored[begin:end])
     keys = _numbered(before, [*stored[:begin], *stored[end:]], taken=stored)
     return [*keys, *found, *_numbered(now[len(found) :], (), taken=[*stored, *keys])]
@@ -224,11 +241,12 @@ def turn_keys(history: Sequence[object], turn: Sequence[object], stored: Sequenc
 def batch_keys(
     messages: Iterable[object], stored: Sequence[str], place: int | None = 0
 ) -> tuple[list[str], int | None]:
-    """Assign a key to each message of a part of a conversation; messages that are stored already keep theirs.
+    """Return the keys of the new messages of a part of a conversation, which are those at its end.
 
     Use it if messages have no lasting ids, only parts of the conversation are passed on, and none of them is known to
-    be new. A conversation that is passed on again, from its beginning, gets the keys of the stored messages; so does
-    the beginning of a part if the stored messages end with it.
+    be new. A conversation may be passed on again, from its beginning; so may the messages with which it ends. Keys
+    number the messages of a conversation: where numbers are missing, messages were forgotten, and any message that is
+    passed on again in their place is one of them.
 
     Parameters
     ----------
@@ -237,21 +255,40 @@ def batch_keys(
     stored
         Keys of the stored messages of the conversation, in order.
     place
-        Number of stored messages that the previous parts repeated; None if one of these parts was new.
+        Number of messages that the previous parts repeated; None if one of these parts was new.
 
     Returns
     -------
     list of str, int or None
         The keys, and the `place` of the next part.
     """
-    given = _contents(messages)
-    known = [_content_of(key) for key in stored]
+    given, known = _contents(messages), _by_number(stored)
     again = [] if place is None or (place == 0 and len(given) == 1) else [place]  # one message may well be said again
     ends = range(max(0, len(known) - len(given)), len(known))
-    begin = next((at for at in (*again, *ends) if _is_repeated(given, known, at)), len(known))
-    found = list(stored[begin : begin + len(given)])
-    keys = [*found, *_numbered(given[len(found) :], (), taken=stored)]
-    return keys, begin + len(found) if begin == place and len(found) == len(given) else None
+    repeated = [at for at in again if _is_repeated(given, known, at)]
+    repeated += [at for at in ends if known[at:] == given[: len(known) - at]]
+    begin = next(iter(repeated), len(known))
+    new = given[len(known) - begin :]
+    first = max([len(known), *(number + 1 for key in stored if (number := _number_of(key)) is not None)])
+    keys = [f"{content}:{number}" for number, content in enumerate(new, first)]
+    return keys, begin + len(given) if begin == place and not new else None
+
+
+def _by_number(keys: Sequence[str]) -> list[str | None]:
+    """Return the digests in keys of `batch_keys` at the numbers of their messages, and None for missing numbers.
+
+    Keys whose numbers don't increase are of an earlier version, and number nothing.
+    """
+    numbers = [_number_of(key) for key in keys]
+    if any(one is None or other is None or one >= other for one, other in pairwise((-1, *numbers))):
+        return [_content_of(key) for key in keys]
+    found = {number: _content_of(key) for number, key in zip(numbers, keys, strict=True)}
+    return [found.get(number) for number in range((numbers[-1] or 0) + 1)] if keys else []
+
+
+def _number_of(key: str) -> int | None:
+    number = key.partition(":")[2]
+    return int(number) if number.isdecimal() and number.isascii() else None
 
 
 def _contents(messages: Iterable[object]) -> list[str]:
@@ -304,10 +341,11 @@ def _same(one: Iterable[str], other: Iterable[str]) -> int:
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
-def _is_repeated(given: Sequence[str], known: Sequence[str], place: int) -> bool:
-    """Return whether the messages, or their beginning, are those stored from a place on."""
+def _is_repeated(given: Sequence[str], known: Sequence[str | None], place: int) -> bool:
+    """Return whether the messages, or their beginning, are those from a place on; None stands for a forgotten one."""
     there = known[place : place + len(given)]
-    return bool(there) and there == given[: len(there)]
+    same = [one == other for one, other in zip(there, given, strict=False) if one is not None]
+    return all(same) and (bool(same) or (place > 0 and bool(there)))
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,9 @@ class GraphMemoryBlock(BaseMemoryBlock[str]):
     """Block of a LlamaIndex `Memory` that gives what a graph memory has on the last message, fenced as data.
 
     Messages that `Memory` passes on, when they leave its short-term part, are stored as turns of the memory, once, also
-    if an agent is given its history again, as with ``agent.run(…, chat_history=…)``. If the memory is unavailable, the
-    block is empty, with a warning in the log.
+    if an agent is given its history again, as with ``agent.run(…, chat_history=…)``. Forgotten messages of such a
+    history aren't stored again if a message that follows them, and is passed on with them, is stored. If the memory is
+    unavailable, the block is empty, with a warning in the log.
     """
 
     name: str = "GraphMemory"
@@ -40,7 +41,7 @@ class GraphMemoryBlock(BaseMemoryBlock[str]):
     assistant: str | None = Field(default=None, description="name of the assistant")
     budget_tokens: int | None = Field(default=None, description="as in GraphMemory.context")
     _places: dict[str, int | None] = PrivateAttr(default_factory=dict)
-    """Session → how many of its stored messages were given again, from its beginning on; None after a new one."""
+    """Session → how many of its messages were given again, from its beginning on; None after a new one."""
 
     async def _aget(self, messages: list[ChatMessage] | None = None, **block_kwargs: Any) -> str:
         del block_kwargs
@@ -69,11 +70,11 @@ class GraphMemoryBlock(BaseMemoryBlock[str]):
     def _keyed(
         self, session: str | None, said: Sequence[dict[str, Any]], stored: Sequence[str]
     ) -> tuple[Sequence[dict[str, Any]], Sequence[str | None]]:
-        """Return messages with their keys. A history that is given again is stored once, from its beginning."""
+        """Return the new messages with their keys. A history may be given again, from its beginning."""
         if session is None:
             return said, [None] * len(said)
         keys, self._places[session] = batch_keys(said, stored, self._places.get(session, 0))
-        return said, keys
+        return said[len(said) - len(keys) :], keys
 
 
 def _fields(message: ChatMessage) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from graphmem.adapters.agents import (
@@ -15,14 +16,13 @@ from graphmem.adapters.agents import (
     Conversation,
     Notes,
     log_or_raise,
-    turn_keys,
 )
 from graphmem.errors import GraphMemError, MissingExtra
 from graphmem.memory import GraphMemory
 
 try:
     from pydantic_ai import AgentRunResult, FunctionToolset, RunContext
-    from pydantic_ai.capabilities import AbstractCapability
+    from pydantic_ai.capabilities import AbstractCapability, WrapRunHandler
     from pydantic_ai.messages import (
         CachePoint,
         ModelMessage,
@@ -43,8 +43,9 @@ class GraphMemoryCapability(AbstractCapability[Any]):
     """Long-term memory of an agent in one conversation; pass it as one of ``capabilities`` of the agent or the run.
 
     What the memory has on the prompt is recalled once a run and precedes the messages of each request, fenced as data;
-    it isn't kept in the history. After the run its messages are stored. If the memory is unavailable, the agent goes on
-    without it, with a warning in the log.
+    it isn't kept in the history. After the run its messages are stored, and also those before it that aren't stored,
+    unless something was erased from the scope, which may be one of them. Of a run that fails, the prompt is stored. If
+    the memory is unavailable, the agent goes on without it, with a warning in the log.
 
     Attributes
     ----------
@@ -88,14 +89,29 @@ class GraphMemoryCapability(AbstractCapability[Any]):
 
     async def after_run(self, ctx: RunContext[Any], *, result: AgentRunResult[Any]) -> AgentRunResult[Any]:
         """Store the messages of the conversation that aren't stored yet."""
-        turn = list(_messages(result.new_messages()))
-        said = list(_messages(result.all_messages()))
+        await self._store(ctx, result.all_messages(), result.new_messages())
+        return result
+
+    async def wrap_run(self, ctx: RunContext[Any], *, handler: WrapRunHandler) -> AgentRunResult[Any]:
+        """Run the agent; store its prompt if the run fails or is cancelled. A repeated run stores it once."""
+        try:
+            return await handler()
+        except BaseException:
+            if ctx.prompt:
+                history = [message for message in ctx.messages if message.run_id != ctx.run_id]
+                prompt = ModelRequest(parts=[UserPromptPart(ctx.prompt)])
+                await self._store(ctx, [*history, prompt], [prompt])
+            raise
+
+    async def _store(self, ctx: RunContext[Any], messages: Sequence[ModelMessage], new: Sequence[ModelMessage]) -> None:
+        """Store new messages, and those before them that aren't stored."""
+        turn = list(_messages(new))
+        history = list(_messages(messages[: len(messages) - len(new)]))
         conversation = self._conversation(ctx)
         try:
-            await conversation.aappend(lambda stored: (said, turn_keys(said[: len(said) - len(turn)], turn, stored)))
+            await conversation.aappend(partial(conversation.select_turn, history, turn))
         except GraphMemError as error:
             log_or_raise("written", error)
-        return result
 
     def _conversation(self, ctx: RunContext[Any]) -> Conversation:
         return Conversation(self.memory, self.session_id or ctx.conversation_id, self.user, self.assistant)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Annotated, Any, Literal, NotRequired, TypedDict, cast
@@ -23,7 +24,7 @@ from langgraph.config import get_config
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
-from graphmem.adapters.agents import Conversation, lasting_key, log_or_raise, turn_keys
+from graphmem.adapters.agents import Conversation, lasting_key, log_or_raise
 from graphmem.adapters.langchain.compaction import GraphMemoryCompactor
 from graphmem.errors import GraphMemError, InvalidInput
 from graphmem.memory import GraphMemory
@@ -82,6 +83,8 @@ class GraphMemoryState(AgentState[Any]):
     """Context of the current turn; not in checkpoints, so that what is erased from the memory isn't kept there."""
     memory_places: NotRequired[Annotated[dict[str, str], PrivateStateAttr, _merged]]
     """Id of a message of the user → scope and session of its run; those of one thread may differ."""
+    memory_stored: NotRequired[Annotated[list[str], PrivateStateAttr]]
+    """Keys of the messages that were stored, so that those of them that were forgotten aren't stored again."""
 
 
 class GraphMemoryMiddleware(AgentMiddleware[GraphMemoryState, Any, Any]):
@@ -94,7 +97,10 @@ class GraphMemoryMiddleware(AgentMiddleware[GraphMemoryState, Any, Any]):
     Nothing is stored twice when a run is interrupted, resumed, retried or streamed: with a checkpointer a message is
     known by its id and content. Without one, the messages since the last one of the user are new, and those before it
     are known by their content, whether the conversation is passed whole, in part, or not at all. Without a session,
-    only the messages since the last one of the user are stored.
+    only the messages since the last one of the user are stored. What was forgotten isn't stored again: the checkpoints
+    of a thread keep which messages were stored, and without them, messages before the last one of the user are stored
+    only if nothing was ever erased from the scope. If the model fails and there is no checkpointer, the message of the
+    user is stored.
 
     If the memory is unavailable, the agent goes on without it; `memory_unavailable` in its state says why, and so does
     a warning in the log. An invalid scope or setting is an error.
@@ -147,23 +153,25 @@ class GraphMemoryMiddleware(AgentMiddleware[GraphMemoryState, Any, Any]):
         """Recall the context of the turn."""
         turn, question = _question(state["messages"])
         conversation = self.conversation(runtime)
-        places = _places(state, conversation)
+        update: dict[str, Any] = _places(state, conversation)
         try:
+            update |= _begun(state, conversation)
             text = conversation.context(question, **self._options)
         except GraphMemError as error:
-            return _unavailable("read", error) | _recalled(turn, "") | places
-        return {"memory_unavailable": None} | _recalled(turn, text) | places
+            return _unavailable("read", error) | _recalled(turn, "") | update
+        return {"memory_unavailable": None} | _recalled(turn, text) | update
 
     async def abefore_agent(self, state: GraphMemoryState, runtime: Runtime[Any]) -> dict[str, Any]:
         """Recall the context of the turn."""
         turn, question = _question(state["messages"])
         conversation = self.conversation(runtime)
-        places = _places(state, conversation)
+        update: dict[str, Any] = _places(state, conversation)
         try:
+            update |= await asyncio.to_thread(_begun, state, conversation)
             text = await conversation.acontext(question, **self._options)
         except GraphMemError as error:
-            return _unavailable("read", error) | _recalled(turn, "") | places
-        return {"memory_unavailable": None} | _recalled(turn, text) | places
+            return _unavailable("read", error) | _recalled(turn, "") | update
+        return {"memory_unavailable": None} | _recalled(turn, text) | update
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
@@ -180,7 +188,11 @@ class GraphMemoryMiddleware(AgentMiddleware[GraphMemoryState, Any, Any]):
                 update |= _unavailable("read", error)
                 messages = compactor.without_memory(_all_messages(request), self._compact_to or 0)
             prepared = _with_messages(request, messages)
-        response = handler(prepared)
+        try:
+            response = handler(prepared)
+        except BaseException:
+            self._store_question(state, request.runtime)
+            raise
         return ExtendedModelResponse(response, Command(update=update) if update else None)
 
     async def awrap_model_call(
@@ -198,30 +210,45 @@ class GraphMemoryMiddleware(AgentMiddleware[GraphMemoryState, Any, Any]):
                 update |= _unavailable("read", error)
                 messages = compactor.without_memory(_all_messages(request), self._compact_to or 0)
             prepared = _with_messages(request, messages)
-        response = await handler(prepared)
+        try:
+            response = await handler(prepared)
+        except BaseException:  # also if the run is cancelled
+            await asyncio.to_thread(self._store_question, state, request.runtime)
+            raise
         return ExtendedModelResponse(response, Command(update=update) if update else None)
 
     def after_agent(self, state: GraphMemoryState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Store the new messages."""
         self._end_turn(state)
         try:
-            if self._store:
-                for conversation, said in _by_conversation(state, self.conversation(runtime)):
-                    conversation.append(partial(_to_store, said, conversation.session_id))
+            return self._store_new(state, self.conversation(runtime)) if self._store else None
         except GraphMemError as error:
             return _unavailable("written", error)
-        return None
 
     async def aafter_agent(self, state: GraphMemoryState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Store the new messages."""
-        self._end_turn(state)
+        return await asyncio.to_thread(self.after_agent, state, runtime)
+
+    def _store_new(self, state: GraphMemoryState, conversation: Conversation) -> dict[str, Any]:
+        """Store the new messages of a state, and return an update with their keys and those of earlier ones."""
+        before = _begun(state, conversation).get("memory_stored") or state.get("memory_stored") or []
+        known = set(before)
+        for each, said in _by_conversation(state, conversation):
+            each.append(partial(_to_store, each, said, frozenset(before)))
+            known.update(map(_key, said))
+        return {"memory_stored": [key for message in state["messages"] if (key := _key(message)) in known]}
+
+    def _store_question(self, state: GraphMemoryState, runtime: Runtime[Any]) -> None:
+        """Store what the user said in a run that fails; with a checkpointer, the next run of the thread stores it."""
+        conversation = self.conversation(runtime)
+        if not self._store or (conversation.session_id is not None and _has_checkpointer()):
+            return
+        said = _said(state["messages"])
+        last = max((place for place, message in enumerate(said) if _is_of_user(message)), default=-1)
         try:
-            if self._store:
-                for conversation, said in _by_conversation(state, self.conversation(runtime)):
-                    await conversation.aappend(partial(_to_store, said, conversation.session_id))
+            conversation.append(partial(_to_store, conversation, said[: last + 1], frozenset()))
         except GraphMemError as error:
-            return _unavailable("written", error)
-        return None
+            log_or_raise("written", error)
 
     def _compactor(self, request: ModelRequest[Any], state: Mapping[str, Any]) -> GraphMemoryCompactor | None:
         """Return the compactor of the turn for a request that has too many tokens."""
@@ -280,7 +307,7 @@ def recall_node(
 
     def recall(state: GraphMemoryState, runtime: Runtime[GraphMemoryContext]) -> dict[str, Any]:
         update = middleware.before_agent(state, runtime)
-        return {"memory_context": update["memory_recalled"]["text"], "memory_places": update["memory_places"]}
+        return {"memory_context": update["memory_recalled"]["text"], **_kept(update)}
 
     return recall
 
@@ -292,10 +319,15 @@ def remember_node(
     middleware = GraphMemoryMiddleware(memory, **options)
 
     def remember(state: GraphMemoryState, runtime: Runtime[GraphMemoryContext]) -> dict[str, Any]:
-        middleware.after_agent(state, runtime)
-        return _places(state, middleware.conversation(runtime))
+        update = middleware.after_agent(state, runtime) or {}
+        return _kept(_places(state, middleware.conversation(runtime)) | update)
 
     return remember
+
+
+def _kept(update: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what an update keeps in the checkpoints of a bare graph."""
+    return {name: update[name] for name in ("memory_places", "memory_stored") if name in update}
 
 
 def _fields(context: object) -> dict[str, Any]:
@@ -401,27 +433,52 @@ def _said(messages: Iterable[BaseMessage]) -> list[BaseMessage]:
 
 
 def _to_store(
-    said: Sequence[BaseMessage], session_id: str | None, stored: Sequence[str]
-) -> tuple[list[BaseMessage], list[str | None]]:
-    """Return the messages of a conversation to store, and their keys."""
-    if session_id is not None and _has_checkpointer():
-        kept, known = _without_retries(said, stored), set(stored)
-        return kept, [_lasting_key(message, known) for message in kept]
+    conversation: Conversation, said: Sequence[BaseMessage], before: Set[str], stored: Sequence[str]
+) -> tuple[Sequence[object], Sequence[str | None]]:
+    """Return the messages of a conversation to store, and their keys; `before` are keys of messages stored earlier."""
+    if conversation.session_id is not None and _has_checkpointer():
+        known = {*stored, *before}
+        new = [message for message in _without_retries(said, known) if _key(message) not in before]
+        return new, [_stored_key(message, known) for message in new]
+    if conversation.session_id is None:
+        last = max((place for place, message in enumerate(said) if _is_of_user(message)), default=0)
+        return said[last:], [message.id for message in said[last:]]
+    begin = _begin_of_turn(said)
+    history, turn = (_without_retries(part, stored) for part in (said[:begin], said[begin:]))
+    return conversation.select_turn(history, turn, stored)
+
+
+def _begin_of_turn(said: Sequence[BaseMessage]) -> int:
+    """Return the place of the messages of the user with which the last turn begins."""
     begin = max((place for place, message in enumerate(said) if _is_of_user(message)), default=0)
-    if session_id is None:
-        return list(said[begin:]), [message.id for message in said[begin:]]
     while begin > 0 and _is_of_user(said[begin - 1]):
         begin -= 1
-    history, turn = _without_retries(said[:begin], stored), _without_retries(said[begin:], stored)
-    return [*history, *turn], list[str | None](turn_keys(history, turn, stored))
+    return begin
 
 
-def _lasting_key(message: BaseMessage, stored: Collection[str]) -> str | None:
+def _begun(state: GraphMemoryState, conversation: Conversation) -> dict[str, list[str]]:
+    """Return an update with which a thread begins to keep the keys of its stored messages; an empty one if it has.
+
+    Messages from before, which the application or an earlier version left in the thread, are new, unless something was
+    erased from the scope: it may have been one of them.
+    """
+    if conversation.session_id is None or state.get("memory_stored") is not None or not _has_checkpointer():
+        return {}
+    said = _said(state["messages"]) if conversation.has_erased() else []
+    return {"memory_stored": [_key(message) for message in said[: _begin_of_turn(said)]]}
+
+
+def _key(message: BaseMessage) -> str:
     """Return the key of a message with a lasting id: its content, which may be edited, and the id.
 
-    `turn_keys` knows the content of such a key. Earlier versions stored messages by their ids alone.
+    `turn_keys` knows the content of such a key.
     """
-    return message.id if message.id in stored else lasting_key(message, message.id or "")
+    return lasting_key(message, message.id or "")
+
+
+def _stored_key(message: BaseMessage, stored: Collection[str]) -> str:
+    """Return the key with which a message is stored; earlier versions stored messages by their ids alone."""
+    return message.id if message.id is not None and message.id in stored else _key(message)
 
 
 def _has_checkpointer() -> bool:
@@ -437,7 +494,7 @@ def _without_retries(messages: Sequence[BaseMessage], stored: Iterable[str]) -> 
     kept: list[BaseMessage] = []
     waiting: list[Any] = []
     known = set(stored)
-    last = next((message for message in reversed(messages) if _lasting_key(message, known) in known), None)
+    last = next((message for message in reversed(messages) if _stored_key(message, known) in known), None)
     for message in messages:
         if _is_of_user(message):
             if message.content in waiting:

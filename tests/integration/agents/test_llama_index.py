@@ -15,6 +15,7 @@ from llama_index.core.llms.mock import MockFunctionCallingLLM
 from llama_index.core.memory import Memory
 
 from graphmem import GraphMemory, Turn
+from graphmem.adapters.agents import Conversation, turn_keys
 from graphmem.adapters.llama_index import GraphMemoryBlock
 from tests.integration.agents.blocked import error_without
 
@@ -91,6 +92,39 @@ def test_a_history_that_is_given_again_is_stored_once(memory: GraphMemory) -> No
     more = stored_after(said, 30)
     assert len(more) > len(first)
     assert more == beginning(len(more))
+
+
+@pytest.mark.parametrize("gone", [[0], [2, 3], [0, 1, 2, 4, 5, 6]])
+def test_what_was_forgotten_of_a_history_that_is_given_again_is_not_stored_again(
+    memory: GraphMemory, gone: list[int]
+) -> None:
+    said = [ChatMessage(role=("user", "assistant")[n % 2], content=f"Message {n // 3}.") for n in range(12)]
+
+    def give(count: int) -> list[str]:
+        block = GraphMemoryBlock(memory=memory)
+        for begin in range(0, count, 4):
+            asyncio.run(block.aput(said[begin : begin + 4], session_id="t"))
+        return [episode.text for episode in memory.session("t")]
+
+    give(8)
+    for number in reversed(gone):
+        memory.forget(episode=memory.session("t")[number].id)
+    left = [f"Message {n // 3}." for n in range(8) if n not in gone]
+    assert give(8) == left
+    new = [ChatMessage(role="user", content=f"Message {n}.") for n in (0, 2)]  # with the same words
+    asyncio.run(GraphMemoryBlock(memory=memory).aput(new, session_id="t"))
+    assert [episode.text for episode in memory.session("t")] == [*left, "Message 0.", "Message 2."]
+
+
+def test_keys_of_an_earlier_version_are_known(memory: GraphMemory) -> None:
+    words = ["Yes.", "No.", "Yes.", "Yes."]
+    said = [{"role": "user", "content": text} for text in words]
+    Conversation(memory, "t").store(said, turn_keys(said, [], []))  # these number equal messages
+    for _ in range(2):
+        block = GraphMemoryBlock(memory=memory)
+        given = [ChatMessage(role="user", content=text) for text in [*words, "No."]]
+        asyncio.run(block.aput(given, session_id="t"))
+    assert [e.text for e in memory.session("t")] == [*words, "No."]
 
 
 def test_equal_messages_at_other_places_are_stored(memory: GraphMemory) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
@@ -106,6 +106,60 @@ def test_any_part_of_the_history_may_be_passed(memory: GraphMemory, passed: int)
         part = history[len(history) - passed :] if passed < len(history) else history
         history += agent.run_sync(text, capabilities=[mine], message_history=part).new_messages()
     assert [episode.text for episode in memory.session("t")] == [words for text in said for words in (text, "ok")]
+
+
+@pytest.mark.parametrize("what", ["first", "last", "session"])
+def test_what_was_forgotten_is_not_stored_again(memory: GraphMemory, what: str) -> None:
+    agent, mine = Agent(TestModel(custom_output_text="ok")), GraphMemoryCapability(memory, "t")
+    history: list[ModelMessage] = []
+    for text in ("My code is 17.", "Yes.", "Yes."):
+        history = agent.run_sync(text, capabilities=[mine], message_history=history).all_messages()
+    if what == "session":
+        memory.forget(session="t")
+    else:
+        memory.forget(episode=memory.session("t")[0 if what == "first" else -1].id)
+    left = [episode.text for episode in memory.session("t")]
+    for text in ("Yes.", "My code is 17."):  # new messages with the same words
+        history = agent.run_sync(text, capabilities=[mine], message_history=history).all_messages()
+    assert [episode.text for episode in memory.session("t")] == [*left, "Yes.", "ok", "My code is 17.", "ok"]
+
+
+def test_the_prompt_of_a_run_that_fails_is_stored_once(memory: GraphMemory) -> None:
+    def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        asked.append(messages)
+        if len(asked) == 3:
+            return ModelResponse(parts=[ToolCallPart("fail", {}, "c1")])
+        if len(asked) == 2:
+            raise RuntimeError("the model is away")
+        return ModelResponse(parts=[TextPart("OK.")])
+
+    def fail() -> str:
+        raise RuntimeError("the tool is away")
+
+    asked: list[Any] = []
+    agent, mine = Agent(FunctionModel(answer), tools=[fail]), GraphMemoryCapability(memory, "t")
+    history = agent.run_sync("Hi.", capabilities=[mine]).all_messages()
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="away"):
+            agent.run_sync("I adopted a cat.", capabilities=[mine], message_history=history)
+        assert [episode.text for episode in memory.session("t")] == ["Hi.", "OK.", "I adopted a cat."]
+    agent.run_sync("I adopted a cat.", capabilities=[mine], message_history=history)
+    assert [episode.text for episode in memory.session("t")] == ["Hi.", "OK.", "I adopted a cat.", "OK."]
+
+
+def test_the_prompt_of_a_stream_that_is_left_is_stored(memory: GraphMemory) -> None:
+    async def words(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str]:
+        for word in ("One ", "two ", "three."):
+            yield word
+
+    async def use() -> None:
+        agent, mine = Agent(FunctionModel(stream_function=words)), GraphMemoryCapability(memory, "t")
+        async with agent.run_stream("I adopted a cat.", capabilities=[mine]) as streamed:
+            async for _ in streamed.stream_text():
+                break
+
+    asyncio.run(use())
+    assert [episode.text for episode in memory.session("t")] == ["I adopted a cat."]
 
 
 def test_runs_of_one_conversation_at_once_store_all_messages(memory: GraphMemory) -> None:

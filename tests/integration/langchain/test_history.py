@@ -247,7 +247,10 @@ def test_what_is_forgotten_in_a_run_is_not_stored_again_by_it(memory: GraphMemor
             memory.forget(session="talk")
         return AIMessage("OK.")
 
-    chain = RunnableWithMessageHistory(RunnableLambda(answer), lambda _: GraphMemoryChatMessageHistory(memory, "talk"))  # pyright: ignore[reportUnknownLambdaType]
+    def history(session_id: str) -> GraphMemoryChatMessageHistory:
+        return GraphMemoryChatMessageHistory(memory, session_id)
+
+    chain = RunnableWithMessageHistory(RunnableLambda(answer), history)
     for text in ("My code is 17.", "Forget it.", "My code is 17."):
         chain.invoke([HumanMessage(text)], {"configurable": {"session_id": "talk"}})
     assert [episode.text for episode in memory.session("talk")] == ["Forget it.", "OK.", "My code is 17.", "OK."]

@@ -338,6 +338,144 @@ def test_without_a_checkpointer_messages_with_different_images_are_different(mem
     assert shown == ["https://example.org/rex.png", "https://example.org/luna.png"]
 
 
+def forget(memory: GraphMemory, what: str) -> None:
+    """Erase the session "t" or parts of it: what was said first, what was said last, or everything in the scope."""
+    maya = memory.in_scope("users/maya")
+    if what == "scope":
+        maya.admin.clear()
+    elif what == "session":
+        maya.forget(session="t")
+    else:
+        maya.forget(episode=maya.session("t")[0 if what == "first" else -1].id)
+
+
+@pytest.mark.parametrize("run", ["invoke", "ainvoke"])
+@pytest.mark.parametrize("what", ["first", "last", "session", "scope"])
+def test_what_was_forgotten_is_not_stored_again_from_a_checkpoint(memory: GraphMemory, what: str, run: str) -> None:
+    saver = InMemorySaver()
+
+    def say(text: str, session: str = "t") -> None:
+        running = agent(memory, Scripted(answers=["OK."]))  # a new one, as after a restart
+        running.checkpointer = saver
+        if run == "invoke":
+            running.invoke(user(text), thread(session), context=MAYA)
+        else:
+            asyncio.run(running.ainvoke(user(text), thread(session), context=MAYA))
+
+    for text in ("My code is 17.", "Yes.", "Yes."):
+        say(text)
+        say(text, "other")
+    forget(memory, what)
+    left = stored(memory, "t")
+    for text in ("My code is 17.", "Yes."):  # new messages with the same words
+        say(text)
+    assert stored(memory, "t") == [
+        *left,
+        ("user", "My code is 17."),
+        ("assistant", "OK."),
+        ("user", "Yes."),
+        ("assistant", "OK."),
+    ]
+    assert len(stored(memory, "other")) == (0 if what == "scope" else 6)
+
+
+@pytest.mark.parametrize("what", ["first", "last", "session"])
+@pytest.mark.parametrize("kind", ["summarized", "of an earlier version"])
+def test_what_was_forgotten_is_not_stored_again_from_a_thread(memory: GraphMemory, what: str, kind: str) -> None:
+    shorten = SummarizationMiddleware(Scripted(answers=["SUMMARY"] * 9), trigger=("messages", 5), keep=("messages", 3))
+    both: list[Any] = [shorten, GraphMemoryMiddleware(memory)][kind != "summarized" :]
+    running: Any = create_agent(Scripted(), middleware=both, checkpointer=InMemorySaver())
+    for text in ("My code is 17.", "Thanks."):
+        running.invoke(user(text), thread("t"), context=MAYA)
+    forget(memory, what)
+    left = stored(memory, "t")
+    if kind != "summarized":  # which kept no keys
+        said = running.get_state(thread("t")).values["messages"]
+        running.checkpointer.delete_thread("t")
+        running.update_state(thread("t"), {"messages": said}, as_node="model")
+    running.invoke(user("Bye."), thread("t"), context=MAYA)
+    assert stored(memory, "t") == [*left, ("user", "Bye."), ("assistant", "Answer 3.")]
+
+
+@pytest.mark.parametrize("what", ["first", "last", "session"])
+def test_what_was_forgotten_is_not_stored_again_from_a_history(memory: GraphMemory, what: str) -> None:
+    running, talk = agent(memory, Scripted(answers=["OK."] * 9), saved=False), list[Any]()
+
+    def say(text: str) -> None:
+        talk.append({"role": "user", "content": text})
+        done = running.invoke({"messages": talk}, thread("t"), context=MAYA)
+        talk.append({"role": "assistant", "content": done["messages"][-1].text})
+
+    for text in ("My code is 17.", "Yes.", "Yes."):
+        say(text)
+    forget(memory, what)
+    left = stored(memory, "t")
+    for text in ("Yes.", "My code is 17."):  # new messages with the same words
+        say(text)
+    assert stored(memory, "t") == [
+        *left,
+        ("user", "Yes."),
+        ("assistant", "OK."),
+        ("user", "My code is 17."),
+        ("assistant", "OK."),
+    ]
+
+
+def test_a_bare_graph_does_not_store_again_what_was_forgotten(memory: GraphMemory) -> None:
+    graph: Any = StateGraph(Recalling, context_schema=GraphMemoryContext)
+    graph.add_sequence([("recall", recall_node(memory)), ("answer", lambda _: {"messages": [AIMessage("Fine.")]})])  # pyright: ignore[reportUnknownLambdaType]
+    graph.add_sequence([("remember", remember_node(memory))]).add_edge(START, "recall").add_edge("answer", "remember")
+    compiled = graph.compile(checkpointer=InMemorySaver())
+    compiled.invoke(user("My code is 17."), thread("t"), context=MAYA)
+    forget(memory, "session")
+    done = compiled.invoke(user("Thanks."), thread("t"), context=MAYA)
+    assert stored(memory, "t") == [("user", "Thanks."), ("assistant", "Fine.")]
+    assert set(done) <= {"messages", "memory_context"}
+
+
+@pytest.mark.parametrize("run", ["invoke", "ainvoke"])
+@pytest.mark.parametrize("session", ["t", None])
+def test_without_a_checkpointer_what_the_user_said_is_stored_if_the_model_fails(
+    memory: GraphMemory, session: str | None, run: str
+) -> None:
+    context = GraphMemoryContext(user_id="maya", user="Maya", session_id=session)
+    running = agent(memory, Scripted(answers=[TimeoutError("model"), "OK."]), saved=False)
+    talk = [HumanMessage("Hi."), AIMessage("Hello."), HumanMessage("I adopted a cat.")]
+
+    def say() -> None:
+        if run == "invoke":
+            running.invoke({"messages": talk}, context=context)
+        else:
+            asyncio.run(running.ainvoke({"messages": talk}, context=context))
+
+    with pytest.raises(TimeoutError, match="model"):
+        say()
+    texts = {one.episode.text for one in memory.in_scope("users/maya").search("cat", k=10)}
+    assert "I adopted a cat." in texts
+    say()
+    if session is not None:
+        assert [text for _, text in stored(memory, session)] == ["Hi.", "Hello.", "I adopted a cat.", "OK."]
+
+
+def test_without_a_checkpointer_what_the_user_said_is_stored_if_the_run_is_cancelled(memory: GraphMemory) -> None:
+    class Slow(Scripted):
+        async def _agenerate(self, *args: Any, **kwargs: Any) -> ChatResult:
+            started.set()
+            await asyncio.sleep(60)
+            raise AssertionError
+
+    async def use() -> None:
+        run = asyncio.create_task(agent(memory, Slow(), saved=False).ainvoke(user("Hi."), thread("t"), context=MAYA))
+        await started.wait()
+        run.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await run
+
+    started = asyncio.Event()
+    asyncio.run(use())
+    assert stored(memory, "t") == [("user", "Hi.")]
+
+
 def test_without_a_session_the_current_turn_is_stored(memory: GraphMemory) -> None:
     running = agent(memory, Scripted(), saved=False)
     earlier = [{"role": "user", "content": "One"}, {"role": "assistant", "content": "Two"}]
