@@ -20,6 +20,7 @@ import graphmem
 from graphmem import GraphMemory
 from graphmem.ingest import content_filter
 from graphmem.ingest.extract.llm_selection import words as grounded
+from graphmem.ingest.extract.spacy.pasted import without_pasted
 from graphmem.ingest.extract.spacy.prepare import prose
 from graphmem.ingest.formats.markdown import without_markup
 from graphmem.ingest.formats.passages import passages
@@ -166,6 +167,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "months": question.months,
     "first_person": lambda s: first_person(s, ["Maya Chen"]),
     "render_episode": lambda s: context.render_episode(Episode(scope=Scope("a"), text=s)),
+    "pasted": without_pasted,
     "prose": lambda s: prose(s, ["Maya Chen"]),
     "document": lambda s: prose(s, message=False),
     "grounded": grounded,

@@ -15,6 +15,7 @@ from graphmem.ingest.extract.spacy.clauses import clauses, is_question
 from graphmem.ingest.extract.spacy.facts import EXPLICIT, Facts
 from graphmem.ingest.extract.spacy.labels import correct_labels
 from graphmem.ingest.extract.spacy.names import End, Names
+from graphmem.ingest.extract.spacy.pasted import without_pasted
 from graphmem.ingest.extract.spacy.people import attributes, relatives
 from graphmem.ingest.extract.spacy.prepare import (
     completed,
@@ -111,6 +112,7 @@ class SpacyExtractor(Extractor):
         InvalidInput
             If the configured model isn't installed.
         """
+        requests = [_own(request) for request in requests]
         english = [seems_english(with_apostrophes(request.episode.text)) for request in requests]
         texts = [list(pieces(_text(r) if ours else "")) for r, ours in zip(requests, english, strict=True)]
         with parsing():
@@ -333,6 +335,19 @@ def _parse(pipeline: Language, text: str, people: list[str]) -> Doc | Exception:
         return parsed(pipeline, text, people)
     except Exception as error:  # noqa: BLE001 - returned in place of the parse
         return error
+
+
+def _own(request: ExtractionRequest) -> ExtractionRequest:
+    """Return a request without the texts that messages hand over or quote."""
+    turns = [_without_pasted(turn) for turn in (request.episode, *request.context)]
+    return replace(request, episode=turns[0], context=tuple(turns[1:]))
+
+
+def _without_pasted(episode: Episode) -> Episode:
+    if episode.source != "message" or episode.title is not None or is_mail(episode.metadata):
+        return episode
+    own = without_pasted(episode.text)
+    return episode if own == episode.text else episode.changed(text=own or " ")
 
 
 def _others(request: ExtractionRequest) -> set[str]:

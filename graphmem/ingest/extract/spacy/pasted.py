@@ -1,0 +1,119 @@
+"""Removal of text that a message hands over or quotes: what is to be translated, pasted mails, roles to play, speech.
+
+The rest is what its author says. If in doubt, a text is left out: it then states nothing, but nothing about the wrong
+person either.
+"""
+
+from __future__ import annotations
+
+import re
+
+_BLOCKS = re.compile(  # of code, and quotations that are blocks of their own
+    r'```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|""".*?(?:"""|\Z)|^[^\S\n]*>[^\n]*$|'
+    r'^[^\S\n]*["“](?P<quoted>[^"“”]*)["”][^\S\n]*$',
+    re.DOTALL | re.MULTILINE,
+)
+_SINGLE_QUOTED = re.compile(  # not "'cause I", "my parents' house"
+    r"(?<![\w'‘’])['‘](?!(?:cause|cos|cuz|til|em|bout|n|tis|twas)\b)(?=[A-Za-z])"
+    r"(?:[^'’\n]|(?<=\w)['’](?=\w)){0,400}['’](?!\w)",
+    re.IGNORECASE,
+)
+_FIRST_PERSON = re.compile(r"\b(?:I|[Mm]y|[Ww]e|[Oo]ur)\b")
+_SPOKEN = re.compile(  # "She goes: I live in Rome"
+    r"\b(?:goes|(?:is|was|were|'s|'re) (?:all )?like|announced|asked|explained|claimed|added|insisted|commented)"
+    r"(?: (?:to|me|us|him|her|them|[A-Z][a-z]{1,20})){0,2}:[^\n]*"
+)
+_PARTS = re.compile(r"(?:(?! [-–—] )[^.!?:;\n]|[.!?:;](?!\s))+[.!?:;]?")
+_POLITE = (
+    r"(?:^|[,;(] | and | but | so )"
+    r"(?:(?:please|pls|now|then|also|hey|hi|hello|ok|okay|and|so|next|just|kindly),? |"
+    r"(?:can|could|would|will|shall) (?:you|we) |"
+    r"(?:(?:i|we) (?:want|need)|(?:i|we)(?:'d| would) like|want|need|help)(?: me| us| you)? to |"
+    r"help me |let's |let us |how (?:do|can|would|should) (?:i|you) ){0,4}"
+)
+_OF_TEXT = (
+    r"(?:translate|proof-?read|spell-?check|re-?write|re-?phrase|reword|paraphrase|summari[sz]e|transcribe|"
+    r"(?:make|turn|convert|put) (?:this|these|it|the following|my)\b.{0,40}"
+    r"\b(?:sound|more|less|into|shorter|longer|better))"
+)
+_OF_ANY = (
+    r"(?:(?:say|repeat|draft|write|compose)|(?:correct|fix|edit|polish|improve|shorten|expand|simplify|check|review|"
+    r"revise|reply|respond|answer|tell(?! (?:me|you|us))|continue|complete|read|explain|analy[sz]e|classify|critique|"
+    r"grade)(?= \w))"
+)
+_ON_TEXT = re.compile(rf"{_POLITE}{_OF_TEXT}\b", re.IGNORECASE)
+_ON_ANYTHING = re.compile(
+    rf"{_POLITE}{_OF_ANY}\b|\bis (?:this|the|my) (?:following )?(?:sentence|text|grammar)\b", re.IGNORECASE
+)
+_HOW_TO_ANSWER = re.compile(
+    r"\b(?:how|what) (?:should|do|can|could|would|shall|to) (?:(?:i|we) )?(?:\w+ )?"
+    r"(?:answer|reply|respond|react|say|tell)\b",
+    re.IGNORECASE,
+)
+_NOUN = re.compile(
+    r"\b(?:text|sentences?|paragraphs?|e-?mails?|mails?|messages?|letters?|essays?|reply|response|drafts?|cv|resume|poem|"
+    r"posts?|tweets?|articles?|passages?|transcripts?|reviews?|translation|version)\b",
+    re.IGNORECASE,
+)
+_SHOWN = re.compile(
+    r"\b(?:here(?:'s| is| are)|this is|below is|got|received|sent|wrote|texted|e-?mailed|forwarded)\b", re.IGNORECASE
+)
+_EXAMPLE = re.compile(
+    r"(?:\b(?:for (?:example|instance)|e\.g\.)|^(?:an? )?(?:example|sample)(?: \w+){0,3})\s?:$", re.IGNORECASE
+)
+_THIS = re.compile(r"\b(?:this|these|below|following)\b", re.IGNORECASE)
+_KEPT = re.compile(r"\b(?:notes?|remember|memor\w+|down|in mind|record|log|save|out)\b", re.IGNORECASE)
+_ROLE = re.compile(
+    rf"{_POLITE}(?:pretend|role-?play|(?:play|start|do) (?:(?:the|an?) )?(?:role|part|pretend)|"
+    r"imagine (?:that )?(?:you|i|we)(?:'re|'m| are| am))\b",
+    re.IGNORECASE,
+)
+_GREETING = re.compile(r"(?:hi|hello|hey|dear|good (?:morning|afternoon|evening))\b", re.IGNORECASE)
+_ABOVE = re.compile(rf"{_POLITE}{_OF_TEXT} (?:this|that|it|the above)\b", re.IGNORECASE)
+
+
+def without_pasted(text: str) -> str:
+    """Return a message without the text that it hands over to be worked on, pastes or quotes."""
+    text = _SPOKEN.sub("", _BLOCKS.sub(_without_block, text))
+    text = _SINGLE_QUOTED.sub(lambda said: "" if _FIRST_PERSON.search(said[0]) else said[0], text)
+    before, last = "", len(text.rstrip())
+    for match in _PARTS.finditer(text):
+        part = match[0].strip().replace("’", "'")
+        if not part:
+            continue
+        starts_line = "\n" in text[max(0, match.start() - 3) : match.start()]
+        if _ROLE.search(part) or (starts_line and _GREETING.match(part) and _announces(before)):
+            return text[: match.start()]
+        if match.end() >= last and _ABOVE.search(part):
+            return ""
+        if _hands_over(part, text[match.end() : match.end() + 3]):
+            return text[: match.end()]
+        before = part
+    return text
+
+
+def _without_block(block: re.Match[str]) -> str:
+    """Return a line of quoted words of nobody, and nothing of other blocks."""
+    quoted = block["quoted"]
+    return "\n" if quoted is None or "\n" in quoted or _FIRST_PERSON.search(quoted) else block[0]
+
+
+def _announces(part: str) -> bool:
+    """Return whether a letter may follow a sentence: after a question, a colon or the word for it."""
+    return part.endswith(("?", ":")) or _NOUN.search(part) is not None
+
+
+def _hands_over(part: str, following: str) -> bool:
+    """Return whether what follows a sentence is a text that it speaks about: "Translate into French:"."""
+    colon, shown = part.endswith(":"), _THIS.search(part) is not None
+    ends_line = "\n" in following
+    if _KEPT.search(part):
+        return False  # "Write this down: I moved to Rome"
+    if _ON_TEXT.search(part):
+        return colon or shown or ends_line or following[1:2] in ("-", "–", "—")
+    if _HOW_TO_ANSWER.search(part):
+        return colon or shown or ends_line
+    named = _NOUN.search(part) is not None
+    if _ON_ANYTHING.search(part):
+        return colon or (shown and (named or ends_line))
+    return (named and _SHOWN.search(part) is not None and (colon or ends_line)) or _EXAMPLE.search(part) is not None
