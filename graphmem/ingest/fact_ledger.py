@@ -11,6 +11,8 @@ from functools import partial
 from graphmem.inference.premises import find_compatible
 from graphmem.ingest.supersession.decisions import decide, settle
 from graphmem.ingest.supersession.rules import (
+    DAY,
+    ENDS_WITH,
     Compatible,
     FactSource,
     Teller,
@@ -356,6 +358,15 @@ class FactLedger:
             self._end_again(edge, stated)
         else:
             self._end_running(edge, stated)
+        if not end.corrected and (end.told_at < (edge.valid_to or end.told_at + DAY) or _is_ended_by(edge, end)):
+            self._end_dependent(edge, replace(end, at=stated.at))
+
+    def _end_dependent(self, edge: Edge, end: End) -> None:
+        """End what ends with a fact that held: as what somebody worked, with the job (rule 10)."""
+        for fact_id in self._by_slot[edge.source_id, ENDS_WITH.get(edge.relation, "")]:
+            row = self._rows[fact_id]
+            if row.valid_from < end.at and (_held_when_told(row, end) or _is_ended_by(row, end)):
+                self._end(row, end)
 
     def _end_as_wrong(self, edge: Edge, stated: EdgeEnd) -> None:
         """Retract a fact that was told to be wrong; what its episode tells instead begins where it began (rule 8)."""

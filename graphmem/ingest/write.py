@@ -17,7 +17,7 @@ from graphmem.ingest.fact_ledger import End, FactLedger, TellerAbout, entity_nam
 from graphmem.ingest.interpretation import Ending, EntityMention, ExtractedFact, InterpretedEpisode, clamped
 from graphmem.ingest.note_links import NoteLinks
 from graphmem.ingest.resolution import Resolver
-from graphmem.ingest.supersession.rules import Teller, day_after, day_before
+from graphmem.ingest.supersession.rules import ENDS_WITH, Teller, day_after, day_before
 from graphmem.models import (
     Changes,
     Edge,
@@ -386,7 +386,8 @@ class Writer:
         )
         known = self._read(scope, queries)
         named = {(e.source_id, e.relation): None for i in ids if (e := known.get(i)) is not None}
-        around = tuple(slot for slot in named if slot not in slots and self._ontology.is_single_valued(slot[1]))
+        single = {slot: None for slot in named if self._ontology.is_single_valued(slot[1])} | _dependent(named)
+        around = tuple(slot for slot in single if slot not in slots)
         return (known | self._read(scope, (EdgeQuery(slots=around, versions="all"),))).values()
 
     def _read(self, scope: Scope, queries: Iterable[EdgeQuery]) -> dict[str, Edge]:
@@ -407,12 +408,15 @@ class Writer:
             elif not resolver.is_new(ending.slot[0]):
                 if ending.others == "targets" or self._ontology.is_single_valued(ending.slot[1]):
                     slots[ending.slot] = None
+                slots.update(_dependent([ending.slot]))
                 keys.update(dict.fromkeys(ending.keys))
         for fact in (f for f in statements if isinstance(f, _Fact)):
             edge = fact.edge
             ids.update(dict.fromkeys(fact.contradicted))
             if resolver.is_new(edge.source_id):
                 continue
+            if fact.stated.ended:
+                slots.update(_dependent([(edge.source_id, edge.relation)]))
             if self._ontology.is_single_valued(edge.relation):
                 slots[edge.source_id, edge.relation] = None
             elif not resolver.is_new(edge.target_id):
@@ -573,6 +577,11 @@ def _ending_of(
         others=stated.others,
         presumed=stated.presumed,
     )
+
+
+def _dependent(slots: Iterable[tuple[str, str]]) -> dict[tuple[str, str], None]:
+    """Return the sources and relations of the facts that end with those of others."""
+    return {(source_id, ENDS_WITH[relation]): None for source_id, relation in slots if relation in ENDS_WITH}
 
 
 def _keys(source_id: str, relation: str, target_id: str) -> list[EdgeKey]:

@@ -31,6 +31,10 @@ Compatible = Mapping[frozenset[EdgeKey], datetime]
 """Two facts of a slot that hold together, as one implies the other → until when: they don't end each other before."""
 
 
+ENDS_WITH: Mapping[str, str] = {"works_at": "works_as"}
+"""Relation → the relation whose facts end with it (rule 10)."""
+
+
 # Rules --------------------------------------------------------------------------------------------
 
 

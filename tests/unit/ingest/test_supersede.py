@@ -264,3 +264,32 @@ def test_every_version_of_a_corrected_fact_has_an_episode_that_states_it() -> No
     assert sorted((e.target_id, e.episode_ids) for e in facts.edges) == [("oslo", ("e3",)), ("rome", ("e2",))]
     [closing] = facts.expiries
     assert (closing.edge_id, closing.valid_to) == (known.id, between.valid_from)
+
+
+# Occupations --------------------------------------------------------------------------------------
+
+
+def occupation(target: str, since: int) -> Edge:
+    return fact(target, since, relation="works_as", episode_ids=("e1",))
+
+
+def test_an_occupation_ends_with_the_job() -> None:
+    nurse = occupation("nurse", 2020)
+    facts = ledger(fact("mercy", 2020), nurse)
+    facts.end([("maya", "mercy", "works_at", EdgeType.SEMANTIC)], End(year(2024), year(2024), "e2"))
+    assert {(e.edge_id, e.valid_to) for e in facts.expiries} >= {(nurse.id, year(2024))}
+
+
+def test_a_job_that_had_ended_or_never_held_ends_no_occupation() -> None:
+    for end in (End(year(2021), year(2024), "e2"), End(year(2024), year(2024), "e2", corrected=True)):
+        nurse = occupation("nurse", 2023)
+        facts = ledger(fact("mercy", 2020), nurse)
+        facts.end([("maya", "mercy", "works_at", EdgeType.SEMANTIC)], end)
+        assert nurse.id not in {e.edge_id for e in facts.expiries}
+
+
+def test_a_new_job_ends_no_occupation() -> None:
+    nurse = occupation("nurse", 2020)
+    facts = ledger(fact("mercy", 2020), nurse)
+    facts.add(fact("globex", 2024))
+    assert nurse.id not in {e.edge_id for e in facts.expiries}

@@ -250,7 +250,7 @@ class SpacyExtractor(Extractor):
                 continue
             before = len(edges)
             edges += relatives(sentence, names, dates)
-            edges += facts.of_last_days(sentence)
+            edges += facts.of_first_and_last_days(sentence)
             endings += facts.ending_of_last_day(sentence)
             for clause in clauses(sentence):
                 for found in facts.of(clause):

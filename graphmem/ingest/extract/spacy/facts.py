@@ -17,7 +17,7 @@ Convention of relations: states in the present ("works_at", "likes"), events in 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -33,13 +33,13 @@ from graphmem.ingest.extract.spacy.clauses import (
     prepositions,
     subjects_of,
 )
-from graphmem.ingest.extract.spacy.homes_and_jobs import last_days, owned_jobs, unplaced_last_days
+from graphmem.ingest.extract.spacy.homes_and_jobs import first_days, last_days, placed, unplaced_last_days
 from graphmem.ingest.extract.spacy.kin import is_counted, is_named
 from graphmem.ingest.extract.spacy.known import over
 from graphmem.ingest.extract.spacy.names import End, Names
 from graphmem.ingest.extract.spacy.patterns import statements
 from graphmem.ingest.extract.spacy.render import Dates, sentence
-from graphmem.ingest.extract.spacy.statements import Period, Statement, duration_of, is_state, verb_form
+from graphmem.ingest.extract.spacy.statements import LATELY, Period, Statement, duration_of, is_state, verb_form
 from graphmem.ontology import Ontology
 from graphmem.protocols import ExtractedEdge, ExtractedEnding
 
@@ -282,14 +282,20 @@ def _ending_of(edge: ExtractedEdge) -> ExtractedEnding:
     )
 
 
-def _succeeded(clause: Clause, edge: ExtractedEdge) -> Iterator[ExtractedEnding]:
-    """Yield the end of the earlier ones for "my manager is Ida now", "Ida is my new landlord"."""
+def _succeeded(clause: Clause, edge: ExtractedEdge, said: Sequence[Statement]) -> Iterator[ExtractedEnding]:
+    """Yield the end of the earlier ones for "my manager is Ida now", "Ida is my new landlord".
+
+    What somebody was before ends with "I work at Acme as a nurse" and "I got promoted to team lead".
+    """
+    with_job = sorted(s.relation for s in said if s.relation in _EXCLUSIVE) == ["works_as", "works_at"]
     group = next((group for group in words.ONE_AT_A_TIME if edge.relation in group), ())
     if edge.certainty != "stated" or edge.ended or edge.confidence <= INDIRECT:
         return
     nouns = (*clause.subjects, *objects_of(clause.verb, "attr"))
     new = any(c.lower_ == "new" for noun in nouns for c in noun.children)
     new = not clause.past and (new or any(c.lower_ == "now" for c in clause.verb.children))
+    if edge.relation == "works_as" and (clause.verb.lemma_ == "promote" or with_job):
+        yield ExtractedEnding(edge.source, "works_as", edge.target, source_type=edge.source_type, others="targets")
     if new or edge.relation == "has_launch_date":
         for relation in group:
             yield ExtractedEnding(edge.source, relation, edge.target, source_type=edge.source_type, others="targets")
@@ -337,7 +343,7 @@ class Facts:
         if _is_past_state(clause):
             clause = replace(clause, ended=True)
             period = replace(period, until=period.until or period.close)
-        for statement in () if clause.ended else owned_jobs(clause, self._names, period):
+        for statement in () if clause.ended else placed(clause, self._names, period):
             edge = self._edge(clause, statement.source or statement.target, statement, period)
             if edge is not None:
                 yield edge
@@ -348,7 +354,7 @@ class Facts:
                 if edge is not None and not statement.presumed:
                     yield edge
                     yield from self._denied(clause, edge)
-                    yield from _succeeded(clause, edge)
+                    yield from _succeeded(clause, edge, said)
                 elif edge is not None and edge.certainty == "stated":
                     yield _ending_of(edge)
 
@@ -412,11 +418,17 @@ class Facts:
         begin = Period.of(clause, self._dates, self._reference).begin
         return {} if begin is None else {s.name: begin for s in self._subjects(clause) if s.kind == "person"}
 
-    def of_last_days(self, sentence: Span) -> Iterator[ExtractedEdge]:
-        """Yield the endings of jobs stated by a "last day"."""
+    def of_first_and_last_days(self, sentence: Span) -> Iterator[ExtractedEdge]:
+        """Yield the jobs whose "first day" is stated lately or ahead, and the endings of those with a "last day"."""
         for clause, said in last_days(sentence, self._names):
             period = Period.of(clause, self._dates, self._reference)
             edge = self._edge(clause, said.source or said.target, said, period)
+            if edge is not None:
+                yield edge
+        for clause, said in first_days(sentence, self._names):
+            period = Period.of(clause, self._dates, self._reference)
+            new = period.days_so_far is None or period.days_so_far < LATELY
+            edge = self._edge(clause, said.source or said.target, said, period) if new else None
             if edge is not None:
                 yield edge
 

@@ -20,6 +20,7 @@ from graphmem.ingest.extract.spacy.clauses import (
     objects_of,
     prepositions,
 )
+from graphmem.ingest.extract.spacy.labels import PLACES as PLACE_NAMES
 from graphmem.ingest.extract.spacy.names import End, Names
 from graphmem.ingest.extract.spacy.statements import Period, Statement, is_state, presumed_end
 
@@ -41,6 +42,7 @@ def homes(clause: Clause, names: Names, period: Period) -> Iterator[Statement]:
         lemma = "live"
     lives = lemma in ("live", "reside") and (is_state(clause) or clause.ended or clause.began) and not clause.stance
     moves = lemma in words.MOVING and (clause.past or period.ahead) and not objects_of(verb, "dobj")
+    moves = moves or (lemma == "transfer" and clause.passive)
     settles = lemma == "settle" and clause.past
     ways = list(_ways(verb))
     if lemma == "share" and is_state(clause) and any(t.lower_ in words.DWELLINGS for t in objects_of(verb, "dobj")):
@@ -48,6 +50,10 @@ def homes(clause: Clause, names: Names, period: Period) -> Iterator[Statement]:
         ways += [pair for noun in objects_of(verb, "dobj") for pair in prepositions(noun)]
         mates = (e for word, noun in ways if word == "with" for e in names.ends(noun) if e.named)
         yield from (Statement("lives_with", e, explicit=True) for e in mates if e.kind != "location")
+    if moves and any(word in ("into", "to", "in") and noun.lower_ in words.DWELLINGS for word, noun in ways):
+        inside = [*ways, *(pair for _, noun in ways for pair in prepositions(noun))]  # "into a flat in Bristol"
+        towns = (e for word, noun in inside if word == "in" for e in place_names(noun, names, sure=True))
+        yield from (Statement("lives_in", t, explicit=True) for t in towns)
     if lives:  # "in a small house in Denver", "with Ida in Denver"
         ways += [(w, inner) for _, noun in ways for w, inner in prepositions(noun) if w == "in"]
     for word, noun in ways:
@@ -63,6 +69,62 @@ def homes(clause: Clause, names: Names, period: Period) -> Iterator[Statement]:
             yield from (Statement("lives_in", t, ended=True, explicit=True) for t in known)
             unknown = () if known else _unknown_town(clause, noun, names)
             yield from (presumed_end("lives_in", t) for t in unknown)
+
+
+def placed(clause: Clause, names: Names, period: Period) -> Iterator[Statement]:
+    """Yield the homes and jobs of others than the subject of a clause: "the company relocated me to Munich"."""
+    yield from _owned_jobs(clause, names, period)
+    yield from _relocated(clause, names, period)
+    yield from _home_towns(clause, names)
+
+
+def _relocated(clause: Clause, names: Names, period: Period) -> Iterator[Statement]:
+    """Yield the new home of somebody whom others move: "the company relocated me to Munich"."""
+    verb = clause.verb
+    by_firm = any(t.lower_ in words.EMPLOYERS or t.ent_type_ == "ORG" for t in clause.subjects)
+    sent = verb.lemma_ == "relocate" or (verb.lemma_ == "transfer" and by_firm)
+    if not sent or clause.passive or not (clause.past or period.ahead):
+        return
+    towns = [e for word, noun in prepositions(verb) if word == "to" for e in place_names(noun, names, sure=False)]
+    for person in (e for t in objects_of(verb, "dobj") for e in names.ends(t) if e.kind == "person"):
+        yield from (Statement("lives_in", t, explicit=True, source=person) for t in towns)
+
+
+def _home_towns(clause: Clause, names: Names) -> Iterator[Statement]:
+    """Yield the home in "Glasgow is home now", "our new home is Glasgow", and "we're in York now" after a move."""
+    verb = clause.verb
+    if verb.lemma_ != "be" or clause.past or clause.stance or clause.negated or names.speaker is None:
+        return
+    now = any(c.lower_ == "now" for c in verb.children)
+    nouns = (*clause.subjects, *objects_of(verb, "attr"))
+    homes = [t for t in nouns if t.lower_ == "home" and {c.dep_ for c in t.children} <= {"poss", "amod", "advmod"}]
+    for home in homes:
+        own = any(c.lower_ in ("my", "our") for c in home.children)
+        if now if not own else now or any(c.lower_ == "new" for c in home.children):
+            towns = (e for noun in nouns if noun != home and noun.text in PLACE_NAMES for e in names.end(noun))
+            yield from (_town(e, names.speaker) for e in towns)
+    ours = any(t.lower_ in ("i", "we") for t in clause.subjects)
+    ways = list(_ways(verb))
+    stays = any(_for_good(t) for t in (verb, *verb.children))  # "back in Rome for good"
+    if ours and not homes and (stays or (now and _follows_move(verb))):
+        towns = (e for word, noun in ways if word == "in" for e in place_names(noun, names, sure=False))
+        yield from (_town(e, names.speaker) for e in towns)
+
+
+def _town(end: End, whose: End) -> Statement:
+    town = End(end.name, "location", named=True, certainty=end.certainty, label="GPE")
+    return Statement("lives_in", town, explicit=True, source=whose, fact=f"{whose.name} lives in {end.name}.")
+
+
+def _follows_move(verb: Token) -> bool:
+    """Return whether the message tells of a move, without which "we're in Rome now" is rather of a trip."""
+    for token in verb.doc:
+        gone = token.lemma_ in words.MOVING and token.tag_ in ("VBD", "VBN") and not objects_of(token, "dobj")
+        if gone or (token.lower_ in words.DWELLINGS and any(c.lower_ == "new" for c in token.children)):
+            return True
+        if _for_good(token):
+            return True
+    return False
 
 
 def canceled_moves(clause: Clause, names: Names) -> Iterator[Statement]:
@@ -342,11 +404,19 @@ def _ending(clause: Clause, names: Names, period: Period) -> Iterator[Statement]
                     yield Statement("works_at", end, ended=True, explicit=True)
             elif word == "as":
                 yield from (Statement("works_as", t, ended=True) for t in names.end(noun))
+    if lemma == "leave" and clause.past and _for_good(verb):
+        yield from (presumed_end("lives_in", t) for noun in objects_of(verb, "dobj") for t in places(noun, names))
     if lemma == "quit" or (lemma == "leave" and not is_outing(verb)):
         for token in objects_of(verb, "dobj"):
             # the object of "quit" is never a person; what is presumed ends only what is known
             for end in _workplaces(token, names, "at" if lemma == "quit" or token.pos_ == "PROPN" else "join"):
                 yield Statement("works_at", end, ended=True, explicit=True, presumed=end.label != "ORG")
+
+
+def _for_good(verb: Token) -> bool:
+    """Return whether "for good" belongs to a verb, or follows its object."""
+    near = [*verb.children, *(c for t in objects_of(verb, "dobj") for c in t.children)]
+    return any(c.lower_ == "for" and any(t.lower_ == "good" for t in c.children) for c in near)
 
 
 def is_outing(verb: Token) -> bool:
@@ -386,7 +456,7 @@ def _is_date(noun: Token) -> bool:
     return noun.ent_type_ in words.QUANTITIES
 
 
-def owned_jobs(clause: Clause, names: Names, period: Period) -> Iterator[Statement]:
+def _owned_jobs(clause: Clause, names: Names, period: Period) -> Iterator[Statement]:
     """Yield works_at for "I love my new job at Acme", and its end for "my old job at Acme"."""
     if clause.negated:
         return
@@ -409,26 +479,39 @@ def owned_jobs(clause: Clause, names: Names, period: Period) -> Iterator[Stateme
 
 def last_days(sentence: Span, names: Names) -> Iterator[tuple[Clause, Statement]]:
     """Yield endings such as "Friday is my last day at Acme", with the clause that states the time."""
-    for day, clause, owner in _owned_last_days(sentence, names):
+    for day, clause, owner in _owned_days(sentence, names, "last"):
         for word, noun in (*prepositions(day), *prepositions(clause.verb)):
             for end in _workplaces(noun, names, "at") if word in ("at", "with") else ():
                 fact = f"{owner.name} {'stopped' if clause.past else 'stops'} working at {end.name}."
                 yield clause, Statement("works_at", end, ended=True, explicit=True, source=owner, fact=fact)
 
 
+def first_days(sentence: Span, names: Names) -> Iterator[tuple[Clause, Statement]]:
+    """Yield the new job of "it's my first day at Acme", "first day at Acme today!", with its clause."""
+    for day, clause, owner in _owned_days(sentence, names, "first"):
+        for word, noun in (*prepositions(day), *prepositions(clause.verb)):
+            for end in _workplaces(noun, names, "at") if word in ("at", "with") else ():
+                if end.named and end.name not in PLACE_NAMES:
+                    fact = f"{owner.name} started working at {end.name}."
+                    yield clause, Statement("works_at", end, explicit=True, source=owner, fact=fact, certainty=LIKELY)
+
+
 def unplaced_last_days(sentence: Span, names: Names) -> Iterator[tuple[Clause, End]]:
     """Yield clauses that say when somebody's last day is, without saying where, with that person."""
-    for day, clause, owner in _owned_last_days(sentence, names):
+    for day, clause, owner in _owned_days(sentence, names, "last"):
         nouns = (*prepositions(day), *prepositions(clause.verb))
         if all(word in ("on", "until") and _is_date(noun) for word, noun in nouns):
             yield clause, owner
 
 
-def _owned_last_days(sentence: Span, names: Names) -> Iterator[tuple[Token, Clause, End]]:
-    """Yield the "day" of each "my last day is …", its clause, and the owner."""
+def _owned_days(sentence: Span, names: Names, ordinal: Literal["first", "last"]) -> Iterator[tuple[Token, Clause, End]]:
+    """Yield the "day" of each "my last day is …", its clause, and the owner; of "First day at Acme!" the speaker."""
     for day in sentence:
-        verb = governor(day)
-        if day.lower_ != "day" or verb.lemma_ != "be" or negation(verb) or (owner := names.owner(day)) is None:
+        if day.lower_ != "day" or not any(c.lower_ == ordinal for c in day.children):
             continue
-        if any(c.lower_ == "last" for c in day.children):
+        verb, owner = governor(day), names.owner(day)
+        bare = verb == day and ordinal == "first" and not any(c.dep_ in ("det", "poss") for c in day.children)
+        if bare and owner is None:
+            owner = names.speaker
+        if owner is not None and (bare or verb.lemma_ == "be") and not negation(verb):
             yield day, Clause(verb, (verb,), (), past=verb.tag_ == "VBD"), owner

@@ -12,7 +12,7 @@ from graphmem.ingest.extract.spacy.clauses import Clause, helpers, is_bare, not_
 from graphmem.ingest.extract.spacy.endings import endings
 from graphmem.ingest.extract.spacy.homes_and_jobs import hirings, homes, jobless, jobs, place_names, places
 from graphmem.ingest.extract.spacy.names import GUESSED_PERSON, End, Names
-from graphmem.ingest.extract.spacy.statements import Period, Statement, is_state, presumed_end
+from graphmem.ingest.extract.spacy.statements import LATELY, Period, Statement, is_state, presumed_end
 from graphmem.text.dates import written
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ def well_known(clause: Clause, subject: End, names: Names, period: Period) -> It
         yield from (replace(said, source=thing) for said in _deployment(clause, names))
     yield from _handover(clause, subject, names)
     if acts:
+        yield from (replace(said, source=whom) for said in _promotion(clause, names, period))
         yield from (replace(said, source=whom) for said in _management(clause, names))
         yield from (replace(said, source=whom) for said in _superior(clause, subject, names))
     yield from endings(clause, subject, names, period)
@@ -253,6 +254,16 @@ def _management(clause: Clause, names: Names) -> Iterator[Statement]:
                 )
                 if (lemma == "manage" and (thing or project)) or token.lower_ in words.MANAGEABLE:
                     yield Statement("manages", replace(end, kind="project") if project else end, explicit=True)
+
+
+def _promotion(clause: Clause, names: Names, period: Period) -> Iterator[Statement]:
+    """Yield works_as for "I got promoted to team lead", unless that was long ago."""
+    if clause.verb.lemma_ != "promote" or not (clause.passive and clause.past) or (period.days_so_far or 0) > LATELY:
+        return
+    for noun in (noun for word, noun in prepositions(clause.verb) if word == "to"):
+        vague = noun.lower_ in words.VAGUE - words.OCCUPATIONS | words.JOBS | words.GROUPS | words.LED
+        if not vague and not any(c.dep_ == "det" and c.lower_ not in ("a", "an") for c in noun.children):
+            yield from (Statement("works_as", e, explicit=True) for e in names.end(noun) if not e.label)
 
 
 def _superior(clause: Clause, subject: End, names: Names) -> Iterator[Statement]:

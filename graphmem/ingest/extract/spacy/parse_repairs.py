@@ -131,6 +131,8 @@ def _mend_objects(doc: Doc) -> None:
     """
     for token in doc:
         before = doc[max(0, token.i - 1)]
+        if token.dep_ == "xcomp" and token.head.lemma_ == "promote" and token.lower_ in words.OCCUPATIONS:
+            _make_object(token)  # "promoted to team lead"
         if token.dep_ == "dep" and token.tag_ == "NN" and before.dep_ == "attr" and before.head == token.head:
             for child in list(before.children):  # "a team lead"
                 child.head = token
@@ -144,6 +146,18 @@ def _mend_objects(doc: Doc) -> None:
         misread = token.dep_ in ("advmod", "acomp") and token.tag_ == "JJ" and token.i == verb.i + 1
         if misread and verb.lemma_ in words.LIKING | {"stand"} and not any(c.dep_ == "dobj" for c in verb.children):
             token.dep_, token.tag_, token.pos_ = "dobj", "NN", "NOUN"
+
+
+def _make_object(verb: Token) -> None:
+    """Turn an infinitive with "to" in place into a noun after that preposition."""
+    to = next((c for c in verb.children if c.lower_ == "to" and c.i < verb.i), None)
+    if to is None:
+        return
+    for child in verb.children:
+        if child.dep_ in SUBJECTS:
+            child.dep_ = "compound"
+    to.head, to.dep_, to.tag_, to.pos_ = verb.head, "prep", "IN", "ADP"
+    verb.head, verb.dep_, verb.tag_, verb.pos_ = to, "pobj", "NN", "NOUN"
 
 
 def _mend_second_liking(verb: Token) -> None:

@@ -18,6 +18,7 @@ _SINGLE_QUOTED = re.compile(  # not "'cause I", "my parents' house"
     r"(?:[^'’\n]|(?<=\w)['’](?=\w)){0,400}['’](?!\w)",
     re.IGNORECASE,
 )
+_BLOCK = "\0"  # in place of one that was removed
 _FIRST_PERSON = re.compile(r"\b(?:I|[Mm]y|[Ww]e|[Oo]ur)\b")
 _SPOKEN = re.compile(  # "She goes: I live in Rome"
     r"\b(?:goes|(?:is|was|were|'s|'re) (?:all )?like|announced|asked|explained|claimed|added|insisted|commented)"
@@ -83,19 +84,21 @@ def without_pasted(text: str) -> str:
             continue
         starts_line = "\n" in text[max(0, match.start() - 3) : match.start()]
         if _ROLE.search(part) or (starts_line and _GREETING.match(part) and _announces(before)):
-            return text[: match.start()]
+            text = text[: match.start()]
+            break
         if match.end() >= last and _ABOVE.search(part):
             return ""
-        if _hands_over(part, text[match.end() : match.end() + 3]):
-            return text[: match.end()]
+        if _hands_over(part, text[match.end() : match.end() + 4]):
+            text = text[: match.end()]
+            break
         before = part
-    return text
+    return text.replace(_BLOCK, "")
 
 
 def _without_block(block: re.Match[str]) -> str:
     """Return a line of quoted words of nobody, and nothing of other blocks."""
     quoted = block["quoted"]
-    return "\n" if quoted is None or "\n" in quoted or _FIRST_PERSON.search(quoted) else block[0]
+    return f"\n{_BLOCK}\n" if quoted is None or "\n" in quoted or _FIRST_PERSON.search(quoted) else block[0]
 
 
 def _announces(part: str) -> bool:
@@ -107,7 +110,7 @@ def _hands_over(part: str, following: str) -> bool:
     """Return whether what follows a sentence is a text that it speaks about: "Translate into French:"."""
     colon, shown = part.endswith(":"), _THIS.search(part) is not None
     ends_line = "\n" in following
-    if _KEPT.search(part):
+    if _KEPT.search(part) or _BLOCK in following:
         return False  # "Write this down: I moved to Rome"
     if _ON_TEXT.search(part):
         return colon or shown or ends_line or following[1:2] in ("-", "–", "—")

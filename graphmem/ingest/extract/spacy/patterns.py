@@ -13,13 +13,10 @@ from graphmem.ingest.extract.spacy.homes_and_jobs import canceled_moves, is_occu
 from graphmem.ingest.extract.spacy.kin import introduced, is_counted, is_named, role_of
 from graphmem.ingest.extract.spacy.known import well_known
 from graphmem.ingest.extract.spacy.names import End, Names, as_relative
-from graphmem.ingest.extract.spacy.statements import Period, Statement, is_state, presumed_end, verb_form
+from graphmem.ingest.extract.spacy.statements import LATELY, Period, Statement, is_state, presumed_end, verb_form
 
 if TYPE_CHECKING:
     from spacy.tokens import Token
-
-
-_LATELY = 31  # days in which an event fulfills a wish that may have been told before
 
 
 def statements(clause: Clause, subject: End, names: Names, period: Period) -> Iterator[Statement]:
@@ -61,7 +58,7 @@ def statements(clause: Clause, subject: End, names: Names, period: Period) -> It
     covered = any(s.relation.count("_") > verb_form(clause).count("_") + 1 for s in to)  # as in "took_trip_to"
     to += [s for s in _objects(clause, names) if s.target.name not in done and (s.target.named or not covered)]
     yield from to
-    if (period.days_so_far or 0) < _LATELY:
+    if (period.days_so_far or 0) < LATELY:
         yield from fulfilled(clause, to)
 
 

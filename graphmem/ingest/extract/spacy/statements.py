@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 _RANGE = re.compile(r" (?:to|until|till|-|–) ")
 
 
+LATELY = 31
+"""Days in which what began or happened still counts as new."""
+
+
 @dataclass(frozen=True, slots=True)
 class Statement:
     """Relation from the subject of a clause to a target, converted to an edge by `Facts`.

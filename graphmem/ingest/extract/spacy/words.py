@@ -147,6 +147,7 @@ LEGAL_FORMS = _words("legal_forms")
 TECHNOLOGIES = _words("technologies")
 NO_TOWNS = _words("no_towns") | TECHNOLOGIES
 MOVING = _words("moving")
+EMPLOYERS = _words("employers")
 SWITCHING = _words("switching")
 SHIFTING = _words("shifting")
 DROPPING = _words("dropping")

@@ -856,3 +856,39 @@ def test_a_second_verb_shares_that_the_first_states_nothing(start: str) -> None:
 )
 def test_each_of_two_verbs_has_its_own_subject(text: str, facts: set[str]) -> None:
     assert told(("2026-03-02", text)).keys() == facts
+
+
+# Homes and jobs -----------------------------------------------------------------------------------
+
+HOME_OR_JOB = {"lives_in", "works_at", "works_as"}
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "current"),
+    [
+        ("I live in Leeds.", "Moved into my new flat in Bristol!", {"lives_in Bristol"}),
+        ("I live in Leeds.", "I was transferred to Zurich by my company.", {"lives_in Zurich"}),
+        ("I live in Leeds.", "My new home is Bergen.", {"lives_in Bergen"}),
+        ("I live in Leeds.", "Left Leeds for good.", set[str]()),
+        ("I live in Leeds.", "We're back in Rome for good.", {"lives_in Rome"}),
+        ("I live in Leeds.", "Moved to a new flat yesterday.", {"lives_in Leeds"}),
+        ("I live in Leeds.", "My brother moved into my flat in Bristol.", {"lives_in Leeds"}),
+        ("I live in Leeds.", "Left Leeds at noon.", {"lives_in Leeds"}),
+        ("I live in Leeds.", "The operator transferred me to Delhi.", {"lives_in Leeds"}),
+        ("I live in Leeds.", "We're in Rome now, the hotel is lovely.", {"lives_in Leeds"}),
+        ("I live in Leeds.", "Anna is home now.", {"lives_in Leeds"}),
+        ("I work at Acme.", "It's my first day at Brightside.", {"works_at Brightside"}),
+        ("I work at Acme.", "I remember my first day at Globex.", {"works_at Acme"}),
+        ("I work at Acme.", "First day at university today!", {"works_at Acme"}),
+        ("I work at Acme as a developer.", "I got promoted to team lead.", {"works_at Acme", "works_as team lead"}),
+        ("I work at Acme as a developer.", "I was laid off from Acme.", set[str]()),
+        ("I work at Acme as a developer.", "I got laid off.", set[str]()),
+        ("I work at Acme as a developer.", "I work at Globex as a tester.", {"works_at Globex", "works_as tester"}),
+        ("I work as a developer.", "I was promoted to manager in 2015.", {"works_as developer"}),
+        ("I work at Acme as a nurse.", "I used to work at Siemens.", {"works_at Acme", "works_as nurse"}),
+    ],
+)
+def test_a_new_or_lost_home_or_job_ends_the_earlier_one(before: str, now: str, current: set[str]) -> None:
+    facts = told(("2026-03-01", before), ("2026-03-20", now))
+    held = {f.removeprefix("Sam ") for f, (_, end) in facts.items() if f.startswith("Sam ") and end is None}
+    assert {f for f in held if f.split()[0] in HOME_OR_JOB} == current
