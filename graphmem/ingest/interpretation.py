@@ -153,7 +153,8 @@ def read_extraction(
             endings.append(Ending(None, "", ending))
             continue
         relation = ontology.relation(ending.relation)
-        if ending.target is None and not ontology.is_single_valued(relation):
+        all_ended = ending.others == "targets" or ontology.is_single_valued(relation)
+        if ending.target is None and not all_ended:
             dropped["ending of a relation with several values"] += 1
             continue
         try:

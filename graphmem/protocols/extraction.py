@@ -68,7 +68,8 @@ class ExtractedEnding:
     Parameters
     ----------
     source, relation
-        "I was laid off" ends the current `works_at` of the source. Without a target only for single-valued relations.
+        "I was laid off" ends the current `works_at` of the source. Without a target and `others` only for single-valued
+        relations.
     target
         Target of the fact, if it is named.
     fact_id
@@ -81,7 +82,8 @@ class ExtractedEnding:
         Type of the source if it isn't among the entities.
     others
         What ends in place of the named fact, if anything. "targets": those with other targets, as in "my manager is Ida
-        now"; "sources": those of other sources, as in "Ida is the CEO of Acme now".
+        now", or all without a target, as in "I changed dentists"; "sources": those of other sources, as in "Ida is the
+        CEO of Acme now".
     presumed
         The fact may not be known ("sold the car" ends "drives" and "owns"), which isn't counted.
     """

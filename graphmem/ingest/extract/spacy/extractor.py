@@ -16,7 +16,7 @@ from graphmem.ingest.extract.spacy.facts import EXPLICIT, Facts
 from graphmem.ingest.extract.spacy.labels import correct_labels
 from graphmem.ingest.extract.spacy.names import End, Names
 from graphmem.ingest.extract.spacy.pasted import without_pasted
-from graphmem.ingest.extract.spacy.people import attributes, relatives
+from graphmem.ingest.extract.spacy.people import attributes, newcomers, relatives, separated
 from graphmem.ingest.extract.spacy.prepare import (
     completed,
     corrected,
@@ -249,7 +249,8 @@ class SpacyExtractor(Extractor):
             if len(sentence) > MAX_SENTENCE or is_question(sentence) or any(t.text == "=" for t in sentence):
                 continue
             before = len(edges)
-            edges += relatives(sentence, names, dates)
+            edges += (related := list(relatives(sentence, names, dates)))
+            endings += newcomers(sentence, related)
             edges += facts.of_first_and_last_days(sentence)
             endings += facts.ending_of_last_day(sentence)
             for clause in clauses(sentence):
@@ -262,6 +263,7 @@ class SpacyExtractor(Extractor):
                 starts.update(facts.start_of(clause))
             near = _together(sentence, names, edges[before:])
             edges += near if episode.speaker is None else (e for e in near if e.relation == "part_of")
+        endings += separated(edges)
         return [_started(edge, starts) for edge in edges], endings, mentioned
 
 

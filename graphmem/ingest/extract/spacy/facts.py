@@ -379,7 +379,9 @@ class Facts:
         for subject in {s.name: s for s in subjects}.values():
             if min(clause.certainty, subject.certainty) > INDIRECT and not _is_hearsay(clause, subject, self._names):
                 for relation in over(clause, subject, period):
-                    yield ExtractedEnding(subject.name, relation, valid_to=period.close, source_type="person")
+                    others = "" if self._ontology.is_single_valued(relation) else "targets"
+                    end = period.close
+                    yield ExtractedEnding(subject.name, relation, valid_to=end, source_type="person", others=others)
 
     def ending_of_last_day(self, sentence: Span) -> Iterator[ExtractedEnding]:
         """Yield the ending of the job of whoever names a last day without a workplace: "My last day is Friday"."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -11,13 +11,14 @@ from graphmem.ingest.extract.spacy import words
 from graphmem.ingest.extract.spacy.clauses import Clause, helpers, is_bare, not_but, objects_of, prepositions
 from graphmem.ingest.extract.spacy.endings import endings
 from graphmem.ingest.extract.spacy.homes_and_jobs import hirings, homes, jobless, jobs, place_names, places
-from graphmem.ingest.extract.spacy.names import GUESSED_PERSON, End, Names
+from graphmem.ingest.extract.spacy.names import GUESSED_PERSON, End, Names, as_relative
 from graphmem.ingest.extract.spacy.statements import LATELY, Period, Statement, is_state, presumed_end
 from graphmem.text.dates import written
 
 if TYPE_CHECKING:
     from spacy.tokens import Token
 
+_NEAR = 15  # words within which "it's Dr. Park now" follows
 _GUESSED_OWNER = 0.4
 _GUESSED_TOOL = 0.6
 _SAME = frozenset("new current final".split())  # not "the first deadline"
@@ -57,6 +58,7 @@ def well_known(clause: Clause, subject: End, names: Names, period: Period) -> It
         yield from (replace(said, source=whom) for said in _management(clause, names))
         yield from (replace(said, source=whom) for said in _superior(clause, subject, names))
     yield from endings(clause, subject, names, period)
+    yield from _successor(clause, names)
     yield from _moved_in(clause, names)
     yield from _moved_team(clause, names)
     yield from _choice(clause, subject, names)
@@ -70,7 +72,7 @@ def well_known(clause: Clause, subject: End, names: Names, period: Period) -> It
 
 
 def over(clause: Clause, subject: End, period: Period) -> Iterator[str]:
-    """Yield the single-valued relations that ended without naming the target: works_at for "I was laid off"."""
+    """Yield the relations that ended without naming the target: works_at for "I was laid off"."""
     if clause.negated or (clause.stance and not _settled(clause, period)):
         return
     if subject.kind != "person" and not _acts_as_person(clause, subject):
@@ -88,6 +90,36 @@ def over(clause: Clause, subject: End, period: Period) -> Iterator[str]:
         yield "married_to"
     if _parted(clause):
         yield "has_status"
+        if subject.role == "speaker":
+            mine = [*clause.subjects, *(n for w, n in prepositions(clause.verb) if w in ("with", "from"))]
+            nouns = {t.lower_ for t in mine if any(c.lower_ in ("my", "our") for c in t.children)}
+            yield from (words.PARTNER_OF[noun] for noun in sorted(nouns & words.PARTNER_OF.keys()))  # "my wife and I"
+    yield from _changed_person(clause)
+
+
+def _changed_person(clause: Clause) -> Sequence[str]:
+    """Return the relations to one person or thing at a time that end with "I changed dentists"."""
+    verb = clause.verb
+    if verb.lemma_ not in words.SWITCHING | {"change"} or not clause.past or clause.passive:
+        return ()
+    nouns = {words.has(t.lemma_.lower()) for t in objects_of(verb, "dobj") if not _owns(t)}
+    return next((group for group in words.ONE_AT_A_TIME if nouns & set(group)), ())
+
+
+def _owns(noun: Token) -> bool:
+    return any(c.dep_ == "poss" and c.lower_ not in ("my", "our") for c in noun.children)
+
+
+def _successor(clause: Clause, names: Names) -> Iterator[Statement]:
+    """Yield who or what comes after "I changed dentists": "it's Dr. Park now"."""
+    if not (group := _changed_person(clause)):
+        return
+    noun = next(t for t in objects_of(clause.verb, "dobj") if words.has(t.lemma_.lower()) in group)
+    for token in clause.verb.doc[clause.verb.i + 1 : clause.verb.i + _NEAR]:
+        named = [t for t in objects_of(token, "attr") if t.pos_ == "PROPN"] if token.lemma_ == "be" else []
+        if any(t.lower_ == "it" for t in objects_of(token, "nsubj")):
+            ends = (as_relative(noun, e) if noun.lemma_ in words.KIN else e for t in named for e in names.end(t))
+            yield from (Statement(words.has(noun.lemma_.lower()), e, explicit=True) for e in ends if e.named)
 
 
 def _is_retired(clause: Clause) -> bool:
@@ -130,6 +162,7 @@ def _partner(clause: Clause, subject: End, names: Names, period: Period) -> Iter
             yield Statement("broke_up_with", end)
             yield Statement("has_partner", end, ended=True, explicit=True)
             yield presumed_end("is_engaged_to", end)
+            yield presumed_end("married_to", end)
     if lemma == "date" and not clause.passive and is_state(clause) and not clause.stance:
         yield from (Statement("has_partner", e, explicit=True) for e in people or _other_half(clause, subject, names))
 
@@ -170,8 +203,10 @@ def _being_on(clause: Clause, names: Names, period: Period) -> Iterator[Statemen
 
 
 def _parted(clause: Clause) -> bool:
-    """Return whether a clause states "broke up" or "split up"."""
+    """Return whether a clause states "broke up", "split up" or "separated"."""
     verb = clause.verb
+    if verb.lemma_ == "separate":
+        return clause.past and not clause.passive and not objects_of(verb, "dobj")
     return verb.lemma_.lower() in ("break", "split") and clause.past and any(c.lower_ == "up" for c in verb.children)
 
 

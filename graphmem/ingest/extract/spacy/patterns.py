@@ -206,6 +206,7 @@ def _copula(clause: Clause, subject: End, names: Names) -> Iterator[Statement]:
     if clause.stance or (clause.past and not clause.ongoing and not clause.ended and subject.role):
         return
     for token in objects_of(clause.verb, "attr", *(["dobj"] if clause.verb.lemma_ != "be" else [])):
+        yield from _mutual(clause, subject, token, names)
         yield from _is_a(clause, subject, token, names)
     for token in objects_of(clause.verb, "acomp", "oprd"):
         yield from _is_so(subject, token, names)
@@ -214,6 +215,19 @@ def _copula(clause: Clause, subject: End, names: Names) -> Iterator[Statement]:
             yield from (Statement("is_from", t, explicit=True, timeless=True) for t in places(noun, names))
         if word == "into" and subject.kind == "person":
             yield from (Statement("is_into", t) for t in names.ends(noun) if not t.role)
+
+
+def _mutual(clause: Clause, subject: End, token: Token, names: Names) -> Iterator[Statement]:
+    """Yield has_friend for "Ida and I are friends" and "I'm friends with Ida"."""
+    noun = token.lemma_.lower()
+    if token.tag_ != "NNS" or noun not in words.MUTUAL or subject.kind != "person" or names.owner(token) is not None:
+        return
+    others = [e for t in clause.subjects for e in names.end(t) if e.name != subject.name]
+    withs = [e for head in (token, clause.verb) for w, n in prepositions(head) if w == "with" for e in names.ends(n)]
+    over = clause.past and not clause.ongoing
+    for end in (e for e in withs or others if e.kind == "person"):
+        fact = f"{subject.name} and {end.name} {'were' if over or clause.ended else 'are'} {token.lower_}."
+        yield Statement(words.has(noun), end, ended=over, explicit=True, fact=fact)
 
 
 def _is_a(clause: Clause, subject: End, token: Token, names: Names) -> Iterator[Statement]:

@@ -6,7 +6,7 @@ Their values are numbers, dates and addresses, which the entity recognizer doesn
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -26,7 +26,7 @@ from graphmem.ingest.extract.spacy.homes_and_jobs import is_occupation
 from graphmem.ingest.extract.spacy.kin import introduced, is_former, is_likeness, is_named, role_of
 from graphmem.ingest.extract.spacy.names import End, Names, as_relative
 from graphmem.ingest.extract.spacy.render import Dates
-from graphmem.protocols import ExtractedEdge
+from graphmem.protocols import ExtractedEdge, ExtractedEnding
 from graphmem.text.normalize import STOP_WORDS
 
 if TYPE_CHECKING:
@@ -58,6 +58,28 @@ def relatives(sentence: Span, names: Names, dates: Dates) -> Iterator[ExtractedE
             )
         elif named and named[0].kind == "person" and token.pos_ == "NOUN" and not token.ent_type_:
             yield from _office(token, owner, named[0], names)
+
+
+def newcomers(sentence: Span, found: Iterable[ExtractedEdge]) -> Iterator[ExtractedEnding]:
+    """Yield the end of the former ones for "my new girlfriend Lena", "I've got a new dentist, Dr. Park"."""
+    nouns = (t for t in sentence if t.pos_ == "NOUN" and any(c.lower_ == "new" for c in t.children))
+    new = {words.relation_to(role_of(t)) for t in nouns if t.lemma_.lower() in words.RELATIONAL}
+    for edge in found:
+        group = next((some for some in words.ONE_AT_A_TIME if edge.relation in some), ())
+        if edge.relation in new and not edge.ended and not edge.target.startswith(f"{edge.source}'s "):
+            for relation in group:
+                yield ExtractedEnding(
+                    edge.source, relation, edge.target, source_type=edge.source_type, others="targets"
+                )
+
+
+def separated(edges: Iterable[ExtractedEdge]) -> Iterator[ExtractedEnding]:
+    """Yield the end of what somebody was to whose "ex" somebody is: of married_to for "my ex-wife is Ana"."""
+    for edge in edges:
+        kind, _, role = edge.relation.removeprefix("has_").partition("_")
+        if edge.relation.startswith("has_ex") and kind == "ex" and edge.certainty == "stated":
+            for relation in (words.relation_to(role),) if role else ("has_partner", "married_to"):
+                yield ExtractedEnding(edge.source, relation, edge.target, source_type=edge.source_type, presumed=True)
 
 
 def _called(token: Token, owner: End | None, names: Names, dates: Dates) -> Iterator[ExtractedEdge]:

@@ -72,6 +72,7 @@ PARTNER_OF: Mapping[str, str] = {
     **dict.fromkeys(PARTNERS, "has_partner"),
 }
 TEMPORARY = _words("temporary")
+MUTUAL = _words("mutual")
 AT_WORK = _words("at_work")
 LEAVABLE = _words("leavable")
 SEVERAL = _words("several")

@@ -892,3 +892,38 @@ def test_a_new_or_lost_home_or_job_ends_the_earlier_one(before: str, now: str, c
     facts = told(("2026-03-01", before), ("2026-03-20", now))
     held = {f.removeprefix("Sam ") for f, (_, end) in facts.items() if f.startswith("Sam ") and end is None}
     assert {f for f in held if f.split()[0] in HOME_OR_JOB} == current
+
+
+# People -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "over"),
+    [
+        ("My wife is Ana.", "Ana and I split up.", "married_to Ana"),
+        ("I'm married to Paula.", "Paula and I separated last month.", "married_to Paula"),
+        ("My wife is Ana.", "My wife and I split up.", "married_to Ana"),
+        ("My wife is Ana.", "My ex-wife Ana lives in Rome.", "married_to Ana"),
+        ("My boyfriend is Tom.", "My new boyfriend is called Callum.", "has_partner Tom"),
+        ("My girlfriend is Kim.", "I have a new girlfriend, Lena.", "has_partner Kim"),
+        ("My dentist is Dr. Lee.", "I changed dentists, it's Dr. Park now.", "has_dentist Lee"),
+        ("My dentist is Dr. Lee.", "I switched dentists.", "has_dentist Lee"),
+        ("My best friend is Marta.", "Marta and I are no longer friends.", "has_friend Marta"),
+    ],
+)
+def test_a_relationship_ends_with_its_successor_or_a_separation(before: str, now: str, over: str) -> None:
+    assert told(("2026-03-01", before), ("2026-03-20", now))[f"Sam {over}"][1] is not None
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "held"),
+    [
+        ("My wife is Ana.", "The team and I split up the tasks.", "married_to Ana"),
+        ("My wife is Ana.", "My ex-wife Clara lives in Rome.", "married_to Ana"),
+        ("My girlfriend is Ana.", "My friend has a new girlfriend, Lena.", "has_partner Ana"),
+        ("My dentist is Dr. Lee.", "My sister changed dentists, it's Dr. Park now.", "has_dentist Lee"),
+        ("I have a dog called Rex.", "I have a new dog called Max.", "has_dog Rex"),
+    ],
+)
+def test_what_others_do_or_what_there_may_be_several_of_ends_no_relationship(before: str, now: str, held: str) -> None:
+    assert told(("2026-03-01", before), ("2026-03-20", now))[f"Sam {held}"][1] is None
