@@ -509,7 +509,7 @@ def _with_tense(clause: Clause) -> Clause:
     tags = {a.tag_ for a in aux} | {verb.tag_}
     perfect = "have" in lemmas and verb.tag_ in ("VBN", "VBD", "VBG")
     will = any(a.lower_ in ("will", "'ll", "wo") for a in aux)
-    over = _over(verb)
+    over = _over(verb) and not dislikes(verb)  # "I can't stand it anymore" is a dislike
     return replace(
         clause,
         past=clause.past or "VBD" in tags or perfect or (verb.tag_ == "VBN" and not aux),

@@ -20,7 +20,7 @@ def endings(clause: Clause, subject: End, names: Names, period: Period) -> Itera
     yield from _death(clause, subject, names)
     yield from _moved_out(clause, subject, names)
     yield from _departure(clause, subject, names, period)
-    yield from _cancellation(clause, names)
+    yield from cancellation(clause, names)
     yield from _parting(clause, subject, names)
     yield from _graduation(clause)
     yield from _taken_off(clause, subject, names)
@@ -75,7 +75,7 @@ def _definite(noun: Token) -> bool:
     return [c.lower_ for c in noun.children if c.dep_ in ("det", "poss", "amod", "compound")] in (["the"], ["our"])
 
 
-def _cancellation(clause: Clause, names: Names) -> Iterator[Statement]:
+def cancellation(clause: Clause, names: Names) -> Iterator[Statement]:
     """Yield the end of plans for "the trip to Paris is canceled", "I canceled my dentist appointment"."""
     verb = clause.verb
     if verb.lemma_ in ("cancel", "call") and (verb.lemma_ == "cancel" or any(c.lower_ == "off" for c in verb.children)):
@@ -83,11 +83,14 @@ def _cancellation(clause: Clause, names: Names) -> Iterator[Statement]:
     else:
         off = any(t.lower_ in ("cancelled", "canceled", "off") for t in objects_of(verb, "acomp", "prep", "advmod"))
         nouns = clause.subjects if verb.lemma_ == "be" and off else ()
+    if verb.lemma_ == "fall" and any(c.lower_ == "through" for c in verb.children):
+        nouns = clause.subjects
     if names.speaker is None or not (clause.past or clause.passive or verb.lemma_ == "be"):
         return
     for noun in nouns:
         planned = (*words.PLANNED, "lives_in") if noun.lower_ == "move" else words.PLANNED
-        places = [e for word, place in prepositions(noun) if word == "to" for e in names.end(place) if e.named]
+        ways = (*prepositions(noun), *(prepositions(verb) if nouns != clause.subjects else ()))
+        places = [e for word, place in ways if word == "to" for e in names.end(place) if e.named]
         events = list(names.end(noun)) if noun.lower_ in words.OCCASIONS else []
         for relations, ends in ((planned, places), (words.PLANNED_EVENTS, events)):
             for end in (e for e in ends if not e.role):
@@ -159,7 +162,8 @@ def given_up(clause: Clause, names: Names) -> Iterator[Statement]:
     lemma = clause.verb.lemma_.lower()
     particle = next((f"_{c.lower_}" for c in clause.verb.children if c.dep_ == "prt" or c.lower_ == "away"), "")
     pets = words.PET_RELATIONS if f"{lemma}{particle}" in ("give_away", "rehome") else ()
-    for token in objects_of(clause.verb, "dobj"):
+    given_up_on = [n for w, n in prepositions(clause.verb) if f"{lemma}{particle}_{w}" == "give_up_on"]
+    for token in (*objects_of(clause.verb, "dobj"), *given_up_on):
         group = "_group" if token.lower_ in words.GROUPS else ""
         definite = token.pos_ == "PROPN" or any(c.lower_ in words.DEFINITE for c in token.children)
         for relation in (*words.ENDS.get(f"{lemma}{particle}{group}", ()), *pets):

@@ -63,6 +63,13 @@ MAX_CORRECTED = 2000
 _LONG = 1000
 """Characters of a message from which on it is rather a piece of writing, or quotes one."""
 _NEW_JOB = re.compile(r"\b(?:got|landed|accepted|took|found|offer|hired)\b")
+_MISTAKE = re.compile(
+    r"\A\s?(?:(?:oh|oops|sorry|wait|no|actually|hold on)[,.!]? )?"
+    r"(?:i misspoke|i was (?:wrong|mistaken)|i made a mistake|"
+    r"i got (?:that|it|this) wrong|correction|scratch that|let me correct (?:that|myself))"
+    r"(?: (?:earlier|before|there|about that))?(?:[,.:;!]|\s?[-–—])\s+",
+    re.IGNORECASE,
+)
 _CORRECTED_WITHIN = timedelta(hours=1)
 _OTHER_LANGUAGE = Extraction(dropped=(("not English", 1),))
 
@@ -141,7 +148,8 @@ class SpacyExtractor(Extractor):
             return self._names(request, doc, further)
         edges, endings, mentioned = self._found(request, doc)
         if episode.speaker and episode.title is None:
-            edges += attributes(with_apostrophes(own_words(completed(request), [episode.speaker])), episode.speaker)
+            own = with_apostrophes(own_words(completed(request), [episode.speaker]))
+            edges = _with_whole_favorites(edges, list(attributes(own, episode.speaker)))
             more, wrong = self._corrected(request, edges)
             retracted = {(e.source, e.relation, e.target) for e in wrong if more}
             edges = [e for e in edges if (e.source, e.relation, e.target) not in retracted] + more
@@ -267,6 +275,16 @@ class SpacyExtractor(Extractor):
         return [_started(edge, starts) for edge in edges], endings, mentioned
 
 
+def _with_whole_favorites(edges: Sequence[ExtractedEdge], told: Sequence[ExtractedEdge]) -> list[ExtractedEdge]:
+    """Return facts with those that fixed phrases tell, without the favorites whose name these have in full."""
+
+    def is_part(edge: ExtractedEdge) -> bool:
+        same = (e for e in told if (e.source, e.relation) == (edge.source, edge.relation))
+        return any(edge.target.lower() in e.target.lower() != edge.target.lower() for e in same)
+
+    return [e for e in edges if not (e.relation.startswith("favorite_") and is_part(e))] + list(told)
+
+
 def _started(edge: ExtractedEdge, starts: Mapping[str, datetime]) -> ExtractedEdge:
     """Return a new job with its first day, if another sentence says it: "I got the job at Acme! I start on Monday"."""
     new = edge.relation == "works_at" and not edge.ended and _NEW_JOB.search(edge.fact) is not None
@@ -348,7 +366,7 @@ def _own(request: ExtractionRequest) -> ExtractionRequest:
 def _without_pasted(episode: Episode) -> Episode:
     if episode.source != "message" or episode.title is not None or is_mail(episode.metadata):
         return episode
-    own = without_pasted(episode.text)
+    own = _MISTAKE.sub("Sorry, ", without_pasted(episode.text))
     return episode if own == episode.text else episode.changed(text=own or " ")
 
 

@@ -35,7 +35,7 @@ from graphmem.ingest.extract.spacy.clauses import (
 )
 from graphmem.ingest.extract.spacy.homes_and_jobs import first_days, last_days, placed, unplaced_last_days
 from graphmem.ingest.extract.spacy.kin import is_counted, is_named
-from graphmem.ingest.extract.spacy.known import over
+from graphmem.ingest.extract.spacy.known import over, prescribed
 from graphmem.ingest.extract.spacy.names import End, Names
 from graphmem.ingest.extract.spacy.patterns import statements
 from graphmem.ingest.extract.spacy.render import Dates, sentence
@@ -347,6 +347,10 @@ class Facts:
             edge = self._edge(clause, statement.source or statement.target, statement, period)
             if edge is not None:
                 yield edge
+        for statement in prescribed(clause, self._names) if not (clause.stance or clause.negated) else ():
+            edge = self._edge(clause, statement.source or statement.target, statement, period)
+            if edge is not None:
+                yield _ending_of(edge) if statement.presumed else edge
         for subject in {s.name: s for s in subjects}.values():
             said = list(statements(clause, subject, self._names, period))
             for statement in said:

@@ -130,7 +130,8 @@ def _follows_move(verb: Token) -> bool:
 def canceled_moves(clause: Clause, names: Names) -> Iterator[Statement]:
     """Yield the end of a planned home or trip: "we're not moving to Oslo after all", "I decided not to fly to Rome"."""
     lemma = clause.verb.lemma_.lower()
-    if not clause.negated or (clause.past and clause.chain[0].lemma_ != "decide"):
+    no_longer = clause.ended and not clause.past and negation(clause.verb)  # "I'm not flying to Rome anymore"
+    if not (clause.negated or no_longer) or (clause.past and clause.chain[0].lemma_ != "decide"):
         return
     nouns = [noun for word, noun in _ways(clause.verb) if word == "to"]
     if lemma in words.MOVING:
@@ -138,6 +139,9 @@ def canceled_moves(clause: Clause, names: Names) -> Iterator[Statement]:
         ends = [t for n in nouns for t in (*place_names(n, names, sure=False), *_unknown_town(clause, n, names))]
     elif lemma in ("go", "fly", "travel"):
         planned, ends = words.PLANNED, [t for n in nouns for t in names.ends(n) if t.named and not t.role]
+    elif lemma == "visit":
+        visited = (t for noun in objects_of(clause.verb, "dobj") for t in names.ends(noun))
+        planned, ends = words.PLANNED, [t for t in visited if t.named and not t.role]
     else:
         return
     for relation in planned:

@@ -63,7 +63,7 @@ def well_known(clause: Clause, subject: End, names: Names, period: Period) -> It
     yield from _moved_team(clause, names)
     yield from _choice(clause, subject, names)
     yield from _taken_up(clause, names)
-    yield from _medicines(clause, subject, names)
+    yield from _medicines(clause, names)
     yield from _budget(clause, subject, names)
     if clause.verb.lemma_ in words.CREATING and clause.past and not clause.passive:
         for token in objects_of(clause.verb, "dobj"):
@@ -382,19 +382,42 @@ def _dropped(clause: Clause, objects: list[End], after: list[tuple[str, End]]) -
         yield from (Statement("uses", e, ended=True, explicit=True) for e in _tools([e for w, e in after if w == "on"]))
 
 
-def _medicines(clause: Clause, subject: End, names: Names) -> Iterator[Statement]:
-    """Yield takes for "I'm on ramipril", "she put me on ramipril", and its end for "she stopped the ramipril"."""
+def _medicines(clause: Clause, names: Names) -> Iterator[Statement]:
+    """Yield takes for "I'm on ramipril"."""
     verb, lemma = clause.verb, clause.verb.lemma_
-    patients = [e for t in objects_of(verb, "dobj") for e in names.end(t) if e.kind == "person"]
-    on = (lemma == "be" and not clause.past) or (lemma in ("put", "start", "go") and clause.past)
-    for word, noun in prepositions(verb):
-        if on and word == "on" and _is_medicine(noun) and (patients or lemma != "put") and not clause.passive:
-            medicine = End(noun.lower_, "concept", named=False)
-            yield from (Statement("takes", medicine, explicit=True, source=who) for who in patients or [subject])
-    if lemma == "stop" and clause.past and not clause.passive:
-        for noun in (t for t in objects_of(verb, "dobj") if _is_medicine(t)):
-            medicine = End(noun.lower_, "concept", named=False)
-            yield presumed_end("takes", medicine, names.speaker)
+    on = (lemma == "be" and not clause.past) or (lemma in ("start", "go") and clause.past)
+    if on and not clause.passive and not any(_patients(clause, names)):
+        yield from (
+            Statement("takes", e, explicit=True) for w, n in prepositions(verb) if w == "on" for e in _medicine(n)
+        )
+
+
+def prescribed(clause: Clause, names: Names) -> Iterator[Statement]:
+    """Yield takes and its end for "she put me on ramipril", "stopped my aspirin", "switched me to aspirin"."""
+    verb, lemma = clause.verb, clause.verb.lemma_
+    if not clause.past or clause.passive:
+        return
+    whom = list(_patients(clause, names)) or [e for e in [names.speaker] if lemma in ("stop", *words.SWITCHING) and e]
+    if lemma == "stop":
+        ended = [e for t in objects_of(verb, "dobj") for e in _medicine(t)]
+        yield from (presumed_end("takes", e, whom[0]) for e in ended if whom)
+    ways = list(prepositions(verb)) if lemma in ("put", "start", *words.SWITCHING) else []
+    begun = ("on",) if lemma in ("put", "start") else ("to",)
+    for person in whom:
+        for word, noun in ways:
+            if word in begun:
+                yield from (Statement("takes", e, explicit=True, source=person) for e in _medicine(noun))
+            elif word == "from":
+                yield from (presumed_end("takes", e, person) for e in _medicine(noun))
+
+
+def _patients(clause: Clause, names: Names) -> Iterator[End]:
+    yield from (e for t in objects_of(clause.verb, "dobj") for e in names.end(t) if e.kind == "person")
+
+
+def _medicine(noun: Token) -> Iterator[End]:
+    if _is_medicine(noun):
+        yield End(noun.lower_, "concept", named=False)
 
 
 def _is_medicine(noun: Token) -> bool:

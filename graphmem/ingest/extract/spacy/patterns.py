@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from graphmem.ingest.extract.spacy import words
 from graphmem.ingest.extract.spacy.clauses import Clause, dislikes, objects_of, participles, prepositions
-from graphmem.ingest.extract.spacy.endings import changed_tastes, fulfilled, given_up
+from graphmem.ingest.extract.spacy.endings import cancellation, changed_tastes, fulfilled, given_up
 from graphmem.ingest.extract.spacy.homes_and_jobs import canceled_moves, is_occupation, places
 from graphmem.ingest.extract.spacy.kin import introduced, is_counted, is_named, role_of
 from graphmem.ingest.extract.spacy.known import well_known
@@ -23,6 +23,8 @@ def statements(clause: Clause, subject: End, names: Names, period: Period) -> It
     """Yield the statements of a clause about one of its subjects."""
     lemma = clause.verb.lemma_.lower()
     if lemma in words.NEVER_VERBS and not clause.passive:
+        if lemma == "call" and not (clause.negated or clause.stance):
+            yield from cancellation(clause, names)  # "we called off the trip"
         return
     yield from changed_tastes(clause, names)
     if dislikes(clause.verb):
@@ -34,6 +36,9 @@ def statements(clause: Clause, subject: End, names: Names, period: Period) -> It
         yield from _denied_traits(clause, names)
         if lemma in words.NEGATABLE and not clause.past and not clause.stance:
             yield from _objects(clause, names)
+        return
+    if clause.ended and clause.verb.tag_ == "VBG" and (canceled := list(canceled_moves(clause, names))):
+        yield from canceled
         return
     known = list(well_known(clause, subject, names, period))
     yield from known
@@ -399,7 +404,7 @@ def _favorite(noun: Token | None, target: End, owner: End, names: Names) -> Stat
         return Statement("prefers", target, explicit=True, source=owner, fact=fact)
     kind = re.sub(r"^(?:favou?rite|preferred) ", "", names.phrase(noun))
     fact = f"{owner.name}'s favorite {kind} is {target.name}."
-    return Statement(f"favorite_{kind.replace(' ', '_')}", target, explicit=True, source=owner, fact=fact)
+    return Statement(words.favorite(kind), target, explicit=True, source=owner, fact=fact)
 
 
 def _trait(token: Token) -> str | None:

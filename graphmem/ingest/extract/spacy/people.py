@@ -250,12 +250,13 @@ _ASIDE = re.compile(
 )
 _AGE = re.compile(
     r"\bI(?:'m| am)(?: now| already)? (?P<one>\d{1,3})"
-    r"(?: years old|(?=\s*(?:[.!,;]|$)|,? and (?:I|i|my|live|work|still|just|have|married|single)\b))|"
+    r"(?: years old|(?=\s*(?:[.!,;]|$)|\s+(?:now|today)\b|"
+    r",? and (?:I|i|my|live|work|still|just|have|married|single)\b))|"
     r"\bI(?:'ve)?(?: just| recently| finally)? turned (?P<two>\d{1,3})(?=\s|[.!,;]|$)(?! (?:percent|degrees))|"
     r"\b(?P<who>[A-Z][\w'-]{1,40}) (?:is|'s)(?: now)? (?P<three>\d{1,3}) years old|"
     r"\b(?:[Mm]y|[Oo]ur) (?P<kin>[a-z-]{3,20})(?: (?P<named>[A-Z][\w'-]{1,40}))? "
     r"(?:(?:is|'s)(?: now)?|(?:just |recently )?turned) (?P<four>\d{1,3})"
-    r"(?: years old\b|(?=\s*(?:[.!,;]|$)|\s+(?:today|yesterday|on|last)\b))"
+    r"(?: years old\b|(?=\s*(?:[.!,;]|$)|\s+(?:now|today|yesterday|on|last)\b))"
 )
 _NOT_YET = re.compile(
     r"\b(?:before|until|till|when|once|by the time|if|unless|after|like|as though)\s?$", re.IGNORECASE
@@ -330,9 +331,7 @@ def _owned(sentence: str, speaker: str) -> Iterator[ExtractedEdge]:
         noun = match["noun"].lower()
         owner = _owner(match, speaker)
         if owner and len(value.split()) <= 5 and not _NO_VALUE.match(value) and noun not in ("thing", "part"):
-            yield _attribute(
-                owner, f"favorite_{noun.replace(' ', '_')}", value, f"{owner}'s favorite {noun} is {value}."
-            )
+            yield _attribute(owner, words.favorite(noun), value, f"{owner}'s favorite {noun} is {value}.")
 
 
 def _owner(match: re.Match[str], speaker: str) -> str | None:

@@ -176,6 +176,7 @@ CREATED = _words("created")
 OCCASIONS = _words("occasions")
 IRREGULAR_PAST: Mapping[str, str] = _TABLES["past"]
 ANSWERED: Mapping[str, str] = _TABLES["answered"]
+AMERICAN: Mapping[str, str] = _TABLES["american"]
 SPELLED: Mapping[str, str] = _TABLES["spelled"]
 GREETINGS: list[str] = _TABLES["openings"]["greetings"]
 
@@ -183,6 +184,11 @@ GREETINGS: list[str] = _TABLES["openings"]["greetings"]
 def relation_to(noun: str) -> str:
     """Return the relation for a relational noun: "married_to" for "husband", "has_boss" for "boss"."""
     return PARTNER_OF.get(noun, has(noun))
+
+
+def favorite(noun: str) -> str:
+    """Return the relation of a favorite, in one spelling: "favorite_color" for "colour"."""
+    return "_".join(["favorite", *(AMERICAN.get(word, word) for word in noun.lower().split())])
 
 
 def third_person(lemma: str) -> str:

@@ -927,3 +927,41 @@ def test_a_relationship_ends_with_its_successor_or_a_separation(before: str, now
 )
 def test_what_others_do_or_what_there_may_be_several_of_ends_no_relationship(before: str, now: str, held: str) -> None:
     assert told(("2026-03-01", before), ("2026-03-20", now))[f"Sam {held}"][1] is None
+
+
+# Tastes, health, plans and corrections ------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "over"),
+    [
+        ("I love sushi.", "I can't stand sushi anymore.", "loves sushi"),
+        ("My favourite colour is blue.", "My favorite color is green.", "favorite_color blue"),
+        ("I take metformin.", "My doctor stopped my metformin and put me on insulin.", "takes metformin"),
+        ("I take sertraline.", "The doctor switched me from sertraline to fluoxetine.", "takes sertraline"),
+        ("I'm learning Portuguese.", "I gave up on Portuguese and am learning Welsh.", "learns Portuguese"),
+        ("I'm 34.", "I'm 35 now.", "has_age 34 years"),
+        ("I'm flying to Rome in June.", "I'm not flying to Rome anymore.", "plans_to_fly_to Rome"),
+        ("I'm visiting Rome in June.", "We're not visiting Rome after all.", "plans_to_visit Rome"),
+        ("We're going to Peru in August.", "We called off the trip to Peru.", "plans_to_go_to Peru"),
+        ("I'm moving to Ghent in June.", "The move to Ghent fell through.", "lives_in Ghent"),
+        ("I live in Bath.", "I misspoke, I live in Bristol, not Bath.", "lives_in Bath"),
+    ],
+)
+def test_a_changed_taste_therapy_or_plan_ends_the_earlier_one(before: str, now: str, over: str) -> None:
+    assert told(("2026-03-01", before), ("2026-03-20", now))[f"Sam {over}"][1] is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "fact"),
+    [
+        ("I can't stand sushi anymore.", "Sam does_not_like sushi"),
+        ("My doctor put me on insulin.", "Sam takes insulin"),
+        ("My favourite coffee is the flat white from Laynes.", "Sam favorite_coffee flat white from Laynes"),
+        ("I misspoke, my sister lives in Bristol, not Bath.", "Sam's sister lives_in Bristol"),
+    ],
+)
+def test_one_telling_leaves_one_current_fact(text: str, fact: str) -> None:
+    source, relation = fact.split(" ")[:-1][-2:] if "sister" in fact else fact.split(" ")[:2]
+    same = {name: end for name, (_, end) in told(("2026-03-20", text)).items() if f"{source} {relation}" in name}
+    assert same == {fact: None}
