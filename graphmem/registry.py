@@ -71,5 +71,15 @@ def open_backend(url: str, *, offered: Mapping[str, object] | None = None, **opt
 
 
 def masked(url: str) -> str:
-    """Return the URL with its password masked, for messages and logs."""
-    return re.sub(r"(?<=://)([^/@\s:]*):.*@", r"\1:***@", url)  # up to the last @: a password may contain any character
+    """Return the URL with its password, or a token in place of it, masked, for messages and logs."""
+    scheme, separator, rest = url.partition("://")
+    is_http = scheme.endswith(("http", "https"))
+    before, at, after = rest.rpartition("@")  # the last one: a password may contain any character
+    user, colon, _ = before.partition(":")
+    if at and colon and "/" not in user:
+        shown = "" if is_http and "@" in user else user
+        return f"{scheme}{separator}{shown}:***@{after}"
+    netloc, slash, path = rest.partition("/")
+    if is_http and "@" in netloc:
+        return f"{scheme}{separator}***@{netloc.rpartition('@')[2]}{slash}{path}"
+    return url

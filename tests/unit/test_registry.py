@@ -54,7 +54,22 @@ def test_a_backend_is_offered_options_and_takes_those_that_it_has() -> None:
         open_backend("memory://", wait=1.0)
 
 
-def test_a_password_is_masked_wherever_a_url_is_shown() -> None:
-    assert masked("neo4j+s://user:p:a@ss@host/db") == "neo4j+s://user:***@host/db"
-    assert masked("neo4j://user:p/a?s#s w@host") == "neo4j://user:***@host"
-    assert masked("sqlite:///a:b@c.db") == "sqlite:///a:b@c.db"
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("neo4j+s://user:p:a@ss@host/db", "neo4j+s://user:***@host/db"),
+        ("neo4j://user:p/a?s#s w@host", "neo4j://user:***@host"),
+        ("neo4j://me@corp.com:hunter2@db:7687/x", "neo4j://me@corp.com:***@db:7687/x"),
+        ("neo4j://:hunter2@db", "neo4j://:***@db"),
+        ("neo4j://me@corp.com@db:7687", "neo4j://me@corp.com@db:7687"),
+        ("qdrant:https://hunter2@host:6333/p", "qdrant:https://***@host:6333/p"),
+        ("https://hunter2@host/a:b@c", "https://***@host/a:b@c"),
+        ("https://hunter2@host:6333/a@b", "https://:***@b"),
+        ("http://me:hunter2@host", "http://me:***@host"),
+        ("https://host/a@b", "https://host/a@b"),
+        ("sqlite:///a:b@c.db", "sqlite:///a:b@c.db"),
+        ("C:/notes@home.db", "C:/notes@home.db"),
+    ],
+)
+def test_a_password_or_token_is_masked_wherever_a_url_is_shown(url: str, shown: str) -> None:
+    assert masked(url) == shown
