@@ -98,6 +98,7 @@ def _values(field: FieldInfo) -> str:
         return ", ".join(f"`{choice}`" for choice in choices)
     kinds = (
         ("dict", "names and numbers"),
+        ("tuple", "list of texts"),
         ("bool", "true or false"),
         ("int", "whole number"),
         ("float", "number"),

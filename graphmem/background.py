@@ -314,10 +314,20 @@ class ScopedJob:
         `BackgroundJob`, and the scope stays in the queue. In a read-only store, the work is left to other processes.
     gather
         As for `BackgroundJob`.
+    serves
+        Whether to process a scope; asked when its turn comes.
     """
 
-    def __init__(self, name: str, step: Callable[[Scope], bool], *, gather: float = 1.0) -> None:
+    def __init__(
+        self,
+        name: str,
+        step: Callable[[Scope], bool],
+        *,
+        gather: float = 1.0,
+        serves: Callable[[Scope], bool] = lambda _: True,
+    ) -> None:
         self._step = step
+        self.serves = serves
         self._waiting: dict[Scope, None] = {}
         self._lock = threading.Lock()
         self._job = BackgroundJob(name, self._work, gather=gather)
@@ -345,7 +355,7 @@ class ScopedJob:
             del self._waiting[scope]  # before the work: rows stored meanwhile add the scope again
         done = False
         try:
-            done = self._step(scope)
+            done = not self.serves(scope) or self._step(scope)
         except StoreReadOnly:
             done = True
         finally:

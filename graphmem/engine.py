@@ -25,7 +25,7 @@ from graphmem.index.encoder import EpisodeEncoder
 from graphmem.ingest.bulk import Loader, OnProgress
 from graphmem.ingest.queue import ExtractionQueue, Processed
 from graphmem.ingest.turn_writer import TurnWriter
-from graphmem.inputs import FilterLike, ItemLike, TripleLike, to_filter
+from graphmem.inputs import FilterLike, ItemLike, TripleLike, to_filter, to_scopes
 from graphmem.llm.providers import SECONDS
 from graphmem.models import Episode, EpisodeFilter, EpisodeQuery, Scope
 from graphmem.protocols import has_expired
@@ -118,18 +118,21 @@ class Engine:
             clock=clock,
         )
         self._extraction = BackgroundJob("graphmem-extract", self._extract) if queue and background else None
-        self._indexing = ScopedJob("graphmem-index", self._index_some) if background else None
+        self._indexing = ScopedJob("graphmem-index", self._index_some, serves=self._serves) if background else None
         jobs = [*upkeep_jobs(backend, settings), *self.communities.jobs]
         self._assignment = self.communities.assignment if background else None
-        self._schedule = UpkeepSchedule(backend, jobs, settings.community_refresh_interval)
+        if self._assignment is not None:
+            self._assignment.serves = self._serves
+        self._schedule = UpkeepSchedule(backend, jobs, settings.community_refresh_interval, self._serves)
         self._upkeep = BackgroundJob("graphmem-upkeep", self._run_upkeep) if background else None
         self._expiry = BackgroundJob("graphmem-expiry", self._expire_some) if background else None
         self._scrub = DeferredScrub(backend)
         self.workers = Workers()
         self.turns = TurnWriter(backend, partial(self.workers.submit, "turns"), lambda scopes: self.wake(*scopes))
-        self.served: Sequence[Scope] | None = None
-        """Scopes whose episodes the background work extracts; None means all."""
-        self._gauges = Gauges(backend, lambda: backend.scopes() if self.served is None else self.served)
+        configured = settings.background_scopes
+        self.served: Sequence[Scope] | None = None if configured is None else to_scopes(configured)
+        """Scopes that the background work extracts, indexes and maintains; None means all."""
+        self._gauges = Gauges(backend, self.scopes_served)
         if background:
             register_gauges(self._gauges.read)
         add_prices(settings.llm_prices)
@@ -152,13 +155,20 @@ class Engine:
             raise
         try:
             if background:
-                engine.wake(*(scopes := engine.backend.scopes()))
+                engine.wake(*(scopes := engine.scopes_served()))
                 engine.schedule_upkeep(*scopes)
                 engine.schedule_expiry()
         except BaseException:
             engine.close(0)
             raise
         return engine
+
+    def scopes_served(self) -> Sequence[Scope]:
+        """Return the scopes of the background work."""
+        return self.backend.scopes() if self.served is None else self.served
+
+    def _serves(self, scope: Scope) -> bool:
+        return self.served is None or scope in self.served
 
     def redacted(self, text: str) -> str:
         """Return a text with personal data replaced, if redaction of all data is on."""
@@ -276,7 +286,7 @@ class Engine:
                 left = _left(deadline)
                 if not waiting or self._is_over(left):
                     return waiting
-                if self._extraction is None or (self.served is not None and scope not in self.served):
+                if self._extraction is None or not self._serves(scope):
                     extract = asyncio.ensure_future(
                         self.workers.run("jobs", partial(self.extract_waiting, scope, self._extract_batch))
                     )
@@ -400,7 +410,7 @@ class Engine:
 
     def _expire_some(self) -> float | None:
         assert self._expiry is not None
-        job, scopes = self._expiry, self.backend.scopes() if self.served is None else self.served
+        job, scopes = self._expiry, self.scopes_served()
         begun = time.monotonic()
         try:
             self._scrub.take_over(scopes, lambda: job.stopping)
@@ -473,7 +483,7 @@ class Engine:
     def _extract(self) -> float | None:
         try:
             if not self._resumed:  # retry at once what an earlier process delayed
-                self.queue.retry_now(self.backend.scopes() if self.served is None else self.served)
+                self.queue.retry_now(self.scopes_served())
                 self._resumed = True
             done = self.queue.process(
                 scopes=self.served, on_step=self._extracted, stopping=lambda: self._closed, background=True

@@ -53,7 +53,8 @@ class Worker:
     engine
         Engine with background work.
     scopes
-        Scopes to serve; None serves all scopes of the store, also new ones.
+        Scopes to serve in place of those of the setting `background_scopes`; without both, all scopes of the store,
+        also new ones.
     seconds
         Polling interval.
 
@@ -67,7 +68,8 @@ class Worker:
         if not engine.has_background:
             raise InvalidInput("worker: the memory has no background work; open it with background=True")
         self._engine = engine
-        self._engine.served = self._scopes = scopes
+        if scopes is not None:
+            self._engine.served = scopes
         self._seconds = seconds
         self._checked_at = float("-inf")
 
@@ -85,7 +87,7 @@ class Worker:
 
     def _poll(self) -> WorkerState:
         engine = self._engine
-        scopes = engine.backend.scopes() if self._scopes is None else self._scopes
+        scopes = engine.scopes_served()
         if time.monotonic() - self._checked_at >= _UPKEEP_SECONDS:
             self._checked_at = time.monotonic()
             engine.schedule_upkeep(*scopes)

@@ -52,9 +52,18 @@ class UpkeepSchedule:
         Jobs in the order in which they run.
     interval
         Number of processed episodes between two runs.
+    serves
+        Whether to run jobs in a scope; asked when its turn comes.
     """
 
-    def __init__(self, backend: GraphBackend, jobs: Sequence[UpkeepJob], interval: int) -> None:
+    def __init__(
+        self,
+        backend: GraphBackend,
+        jobs: Sequence[UpkeepJob],
+        interval: int,
+        serves: Callable[[Scope], bool] = lambda _: True,
+    ) -> None:
+        self._serves = serves
         self._backend = backend
         self._jobs = tuple(jobs)
         self._interval = interval
@@ -100,7 +109,7 @@ class UpkeepSchedule:
                 return self._next_in()
             del self._waiting[scope]  # before the work: episodes processed meanwhile count for the next run
         try:
-            pause = self._run_due(scope, stopping)
+            pause = self._run_due(scope, stopping) if self._serves(scope) else 0.0
         except BaseException:
             with self._lock:
                 self._waiting[scope] = 0.0

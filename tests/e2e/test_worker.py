@@ -22,7 +22,7 @@ from toy import ToyExtractor
 
 from graphmem import GraphMemory
 from graphmem.errors import InvalidInput
-from graphmem.models import utc_now
+from graphmem.models import IndexCursor, utc_now
 from graphmem.protocols import Extraction, ExtractionRequest
 from graphmem.registry import open_backend
 from graphmem.testing.rows import home
@@ -64,6 +64,12 @@ def wait_until(condition: Callable[[], bool]) -> None:
 def store(memory: GraphMemory) -> None:
     for n, (text, session) in enumerate(TURNS):
         memory.remember(text, session_id=session, external_id=f"turn {n}")
+
+
+def is_indexed(memory: GraphMemory) -> bool:
+    backend = memory._engine.backend  # pyright: ignore[reportPrivateUsage]
+    [status] = backend.index_status([IndexCursor(memory.scope)])
+    return status.entries and not status.waiting
 
 
 def expect_each_fact_once(memory: GraphMemory) -> None:
@@ -179,6 +185,34 @@ def test_workers_with_clocks_an_hour_apart_store_nothing_twice_and_in_order(dura
         facts = first.history("Alice Stone")
         assert [(fact.target, len(fact.episode_ids)) for fact in facts] == [("Porto", 1), ("Lisbon", 1), ("Ghent", 1)]
         assert [fact.valid_to is None for fact in facts] == [True, False, False]
+
+
+@pytest.mark.slow
+def test_a_worker_leaves_what_other_scopes_store(durable_url: str, tmp_path: Path) -> None:
+    options = ("--extractor", recorded(tmp_path), "--health-port", "0")
+    with GraphMemory.open(durable_url, extractor="none", embeddings="none", background=False) as memory:
+        other = memory.in_scope(f"{memory.scope}-other")
+        other.add_facts([("Alice Stone", "knows", "Bob Fox")])
+        store(other)
+        other.remember("Alice Stone left.", expires_at=utc_now() - timedelta(days=1))
+        before = other.stats()
+        memory.remember(TURNS[0][0])
+        memory.remember("Alice Stone left.", expires_at=utc_now() - timedelta(days=1))
+        with worker(durable_url, *options, GRAPHMEM_COMMUNITY_REFRESH_INTERVAL="1"):
+            wait_until(lambda: memory.stats().episodes == 1)
+            wait_until(lambda: any(job.job == "communities" and job.done_at for job in memory.stats().upkeep))
+            wait_until(lambda: is_indexed(memory))
+        assert other.stats() == before
+        assert not is_indexed(other)
+
+
+def test_background_work_passes_over_scopes_that_are_not_served() -> None:
+    with GraphMemory.open("memory://", extractor="none", embeddings="none", background_scopes=["served"]) as memory:
+        served, other = memory.in_scope("served"), memory.in_scope("other")
+        other.remember("I moved to Lisbon.")
+        served.remember("I moved to Lisbon.")
+        wait_until(lambda: is_indexed(served))
+        assert not is_indexed(other)
 
 
 def test_a_worker_needs_background_work(tmp_path: Path) -> None:

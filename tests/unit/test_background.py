@@ -10,7 +10,8 @@ import time
 import pytest
 
 from graphmem import background
-from graphmem.background import BackgroundJob, Clock, Workers
+from graphmem.background import BackgroundJob, Clock, ScopedJob, Workers
+from graphmem.models import Scope
 
 
 def test_it_runs_when_woken_and_again_while_there_is_work() -> None:
@@ -120,6 +121,24 @@ def test_a_job_for_which_no_thread_can_be_started_runs_later(monkeypatch: pytest
     worker.wake()
     assert ran.wait(30)
     assert worker.stop(30)
+
+
+def test_a_scope_that_is_not_served_when_its_turn_comes_is_passed_over() -> None:
+    done, ran = threading.Event(), list[str]()
+
+    def step(scope: Scope) -> bool:
+        ran.append(str(scope))
+        if len(ran) == 1:
+            job.serves = lambda scope: str(scope) != "b"
+        if str(scope) == "c":
+            done.set()
+        return True
+
+    job = ScopedJob("t", step)
+    job.wake(map(Scope, "abc"))
+    assert done.wait(30)
+    assert job.stop(30)
+    assert ran == ["a", "c"]
 
 
 def test_idle_threads_for_async_code_end_and_running_calls_do_not(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,6 +75,7 @@ SETTINGS: dict[str, object] = {
     "lpa_edge_chunk_size": 10_000,  # 6
     "community_algorithm": "auto",  # 6: label propagation makes one community of a conversation
     "community_refresh_interval": 100,  # 3
+    "background_scopes": None,  # –
     "eviction": True,  # 3
     "expired_edge_retention_days": None,  # 12
     "min_edge_weight": 0.0,  # 7

@@ -270,7 +270,8 @@ def worker(
         if health is None:
             raise typer.BadParameter("--check: add --health FILE, the file of the worker")
         raise typer.Exit(0 if _is_ready(session, health) else FAILED)
-    overrides = {} if concurrency is None else {"extraction_concurrency": concurrency}
+    options = {"extraction_concurrency": concurrency, "background_scopes": scopes}
+    overrides = {name: value for name, value in options.items() if value is not None}
     stopping = threading.Event()
 
     def stop(*_: object) -> None:

@@ -66,3 +66,21 @@ def test_another_scope_does_not_wait_for_one_that_pauses(monkeypatch: pytest.Mon
     assert schedule.run(never) == 0.0
     assert schedule.run(never) == 30.0
     assert ran == [other]
+
+
+def test_a_scope_that_is_not_served_when_its_turn_comes_is_passed_over() -> None:
+    served, ran = [home(), Scope("other")], list[Scope]()
+
+    def run(scope: Scope, _: Stopping) -> bool:
+        ran.append(scope)
+        return True
+
+    store = open_backend("memory://")
+    for n, scope in enumerate(served):
+        store.add_episodes(scope, [episode(n, processed_at=day(1)).changed(scope=scope)])
+    schedule = UpkeepSchedule(store, [UpkeepJob("job", run)], 1, served.__contains__)
+    assert schedule.add([Scope("other"), home()])
+    served.remove(Scope("other"))
+    while schedule.run(never) is not None:
+        pass
+    assert ran == [home()]
