@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import islice
 from typing import TypeVar
 
@@ -23,7 +23,7 @@ from graphmem.ingest.write import Writer, Written
 from graphmem.inputs import Item, ItemLike, Triple, TripleLike, to_item
 from graphmem.messages import digest
 from graphmem.models import Episode, EpisodeQuery, Model, Scope, utc_now
-from graphmem.models.metadata import SKIPPED, SOURCE_PATH
+from graphmem.models.metadata import SKIPPED, SOURCE_PATH, UTC_OFFSET
 from graphmem.ontology import Ontology
 from graphmem.process import gc_paused
 from graphmem.protocols import ExtractedEdge, GraphBackend, Redactor
@@ -103,6 +103,8 @@ Detector = Callable[[Episode], bool]
 
 _LOAD_METADATA = ("file", "line", SOURCE_PATH, SKIPPED)
 """Metadata that may change between two loads of the same item."""
+
+_SAME_LIFETIME = timedelta(seconds=1)  # lifetimes are counted from two readings of the clock
 
 
 class Loader:
@@ -408,14 +410,28 @@ def _first(episodes: Sequence[Episode], seen: set[str]) -> dict[str, Episode]:
 
 
 def _differs(stored: Episode, given: Episode) -> bool:
-    """Return whether an episode was given again with another text, other fields or other metadata."""
-    names = ("text", "speaker", "role", "session_id", "title")
+    """Return whether an episode was given again with another text, other fields or other metadata.
+
+    Its time and its expiry are compared if they are given.
+    """
+    names = ("text", "speaker", "role", "session_id", "title", "attachments")
     told = given.source == "message" and given.occurred_at != given.recorded_at
+    ignored = _LOAD_METADATA if told else (*_LOAD_METADATA, UTC_OFFSET)
+    keys = (stored.metadata.keys() | given.metadata.keys()).difference(ignored)
     return (
         any(getattr(stored, name) != getattr(given, name) for name in names)
         or (told and given.occurred_at != stored.occurred_at)
-        or any(stored.metadata.get(k) != value for k, value in given.metadata.items() if k not in _LOAD_METADATA)
+        or (given.expires_at is not None and _expires_differently(stored, given))
+        or any(stored.metadata.get(key) != given.metadata.get(key) for key in keys)
     )
+
+
+def _expires_differently(stored: Episode, given: Episode) -> bool:
+    """Return whether neither the end nor the lifetime of an episode is that of the stored one."""
+    if stored.expires_at is None or given.expires_at is None:
+        return stored.expires_at != given.expires_at
+    lifetimes = (stored.expires_at - stored.recorded_at, given.expires_at - given.recorded_at)
+    return stored.expires_at != given.expires_at and abs(lifetimes[0] - lifetimes[1]) > _SAME_LIFETIME
 
 
 def _digested(episode: Episode) -> Episode:

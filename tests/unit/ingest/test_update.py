@@ -7,6 +7,7 @@ import re
 import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -152,6 +153,47 @@ def test_items_that_differ_replace_what_is_stored_under_their_id(memory: GraphMe
     assert (report.replaced, report.stored, report.known) == (1, 0, 1)
     assert texts(memory) == {"Ann Lee lives in Bonn.", "Hi."}
     assert homes(memory) == {"Ann Lee lives in Bonn"}
+
+
+TURN: dict[str, Any] = {
+    "external_id": "m1",
+    "text": "The door code is 1234.",
+    "occurred_at": "2026-01-01T00:00:00+01:00",
+    "metadata": {"team": "x", "floor": 2},
+    "attachments": [{"kind": "image", "description": "a door"}],
+}
+CALL = {**TURN, "text": "", "tool_calls": [{"name": "f", "arguments": "{}"}]}
+WITHOUT_TIME = {key: value for key, value in TURN.items() if key != "occurred_at"}
+
+
+@pytest.mark.parametrize(
+    ("stored", "given", "differs"),
+    [
+        (TURN, TURN, 0),
+        (TURN, {**TURN, "attachments": [{"kind": "image", "description": "a cat"}]}, 1),
+        (TURN, {**TURN, "attachments": []}, 1),
+        (TURN, {**TURN, "metadata": {"team": "x"}}, 1),
+        (TURN, {**TURN, "metadata": {**TURN["metadata"], "line": 7}}, 0),
+        (TURN, {**TURN, "has_injection_flags": True}, 1),
+        ({**TURN, "trust": "untrusted"}, TURN, 1),
+        (TURN, WITHOUT_TIME, 0),
+        (WITHOUT_TIME, {**WITHOUT_TIME, "expires_at": "2099-01-01T00:00:00Z"}, 1),
+        ({**TURN, "expires_at": "2099-01-01T00:00:00Z"}, {**TURN, "expires_at": "2098-01-01T00:00:00Z"}, 1),
+        ({**TURN, "expires_at": "2099-01-01T00:00:00Z"}, {**TURN, "expires_at": "2099-01-01T01:00:00+01:00"}, 0),
+        ({**TURN, "expires_at": "2099-01-01T00:00:00Z"}, TURN, 0),
+        ({**TURN, "expires_in": 3600}, {**TURN, "expires_in": 3600}, 0),
+        ({**TURN, "expires_in": 3600}, {**TURN, "expires_in": 7200}, 1),
+        (CALL, CALL, 0),
+    ],
+)
+@pytest.mark.parametrize("update", [False, True])
+def test_any_change_of_what_is_given_counts(
+    memory: GraphMemory, stored: dict[str, Any], given: dict[str, Any], differs: int, update: bool
+) -> None:
+    memory.ingest([stored])
+    report = memory.ingest([given], update=update)
+    assert (report.replaced if update else report.differing) == differs
+    assert memory.ingest([given], update=update).replaced == 0
 
 
 def test_a_dry_run_counts_the_same_and_changes_nothing(memory: GraphMemory, notes: Path) -> None:
