@@ -18,7 +18,14 @@ from typing import TYPE_CHECKING, Self, Unpack
 from graphmem.background import BackgroundJob, ScopedJob, Watchers, Workers
 from graphmem.communities.service import Communities
 from graphmem.diagnostics import Diagnostics, Gauges
-from graphmem.errors import BackendUnavailable, EmbeddingFailed, IndexUnavailable, InvalidInput, StoreReadOnly
+from graphmem.errors import (
+    BackendUnavailable,
+    EmbeddingFailed,
+    GraphMemError,
+    IndexUnavailable,
+    InvalidInput,
+    StoreReadOnly,
+)
 from graphmem.factory import Given, Parts, choose_inference_question, open_parts
 from graphmem.index.copies import MB
 from graphmem.index.encoder import EpisodeEncoder
@@ -411,16 +418,25 @@ class Engine:
     def _expire_some(self) -> float | None:
         assert self._expiry is not None
         job, scopes = self._expiry, self.scopes_served()
-        begun = time.monotonic()
+        begun, erased, failures = time.monotonic(), 1, list[GraphMemError]()
         try:
             self._scrub.take_over(scopes, lambda: job.stopping)
-            while not job.stopping and (found := scopes_with_expired(self.backend, scopes, self.clock())):
-                for scope in found:
-                    self.expire(scope, stopping=lambda: job.stopping, clean=self._scrub.add)
+            while erased and not job.stopping:
+                erased = 0
+                for scope in scopes_with_expired(self.backend, scopes, self.clock()):
+                    try:
+                        done = self.expire(scope, stopping=lambda: job.stopping, clean=self._scrub.add)
+                        erased += done.episodes
+                    except StoreReadOnly:
+                        raise
+                    except GraphMemError as error:  # the other scopes don't wait for this one
+                        failures.append(error)
         except StoreReadOnly:
             return None  # left to processes that may write
         finally:
             self._scrub.run()
+        if failures:
+            raise failures[0]
         return max(_EXPIRY_PAUSE, _EXPIRY_SHARE * (time.monotonic() - begun))
 
     def expire(

@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 
 from graphmem import GraphMemory, InvalidInput, NotFound
+from graphmem.errors import Conflict
 from graphmem.ingest.requests import build_requests
 from graphmem.models import FORGETTING, AsOf, Changes, EpisodeEnd, EpisodeExpiry, EpisodeQuery, Scope
 from graphmem.ontology import DEFAULT_ONTOLOGY
 from graphmem.protocols import GraphBackend
 from graphmem.testing.rows import scope_of
 from graphmem.upkeep.erase import Erased
-from graphmem.upkeep.forget import _erase_batch  # pyright: ignore[reportPrivateUsage]
+from graphmem.upkeep.forget import _erase_batch, expire  # pyright: ignore[reportPrivateUsage]
 from tests.e2e.clock import HandSetClock
 from tests.e2e.test_search import TokenWordVectors
 from tests.e2e.test_upkeep import left_of
@@ -365,6 +366,32 @@ def test_the_background_erases_what_has_expired_in_every_scope_and_cleans_the_fi
     assert len(cleaned) == 1
     states = [store_of(memory).find_job_state(scope, FORGETTING) for scope in scopes]
     assert [state.begun_at for state in states] == [None] * 3
+
+
+def test_a_scope_whose_erasure_fails_keeps_no_other_from_it(
+    open_memory: OpenMemory, clock: HandSetClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory, failing = open_memory("memory://", clock=clock, background=True), list[Scope]()
+    scopes = [memory.scope, scope_of("other"), scope_of("third")]
+    for scope in scopes:
+        told(memory.in_scope(scope), "Maya | visits | Porto", expires_in=HOUR)
+
+    def first_fails(backend: Any, index: Any, scope: Scope, *given: Any, **options: Any) -> Any:
+        failing.append(scope)
+        if scope == failing[0]:
+            raise Conflict("the store is out of order")
+        return expire(backend, index, scope, *given, **options)
+
+    monkeypatch.setattr("graphmem.engine.expire", first_fails)
+    clock.now = NOW + 2 * HOUR
+    engine = memory._engine  # pyright: ignore[reportPrivateUsage]
+    engine.schedule_expiry()
+    deadline = time.monotonic() + 60
+    while not engine.background_errors() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert "Conflict: the store is out of order" in engine.background_errors()
+    left = [scope for scope in scopes if memory.in_scope(scope).stats().episodes]
+    assert left == failing[:1]
 
 
 def killed(*_: object) -> Any:
