@@ -20,6 +20,8 @@ triples
     are dropped and counted.
 dropped
     Items dropped by the recorded extractor: reason → count.
+short_names
+    Canonical names of fewer than three characters that are names in this text.
 
 Other fields are ignored. docs/how-to/recorded-extractions.md has examples.
 """
@@ -195,6 +197,7 @@ def _line(episode: Episode, extraction: Extraction, extractor: str) -> bytes:
         "edges": [_stated(edge) for edge in extraction.edges],
         "endings": [_stated(ending) for ending in extraction.endings] or None,
         "dropped": dict(extraction.dropped) or None,
+        "short_names": sorted(extraction.short_names) or None,
     }
     kept = {key: value for key, value in fields.items() if value is not None}
     return json.dumps(kept, ensure_ascii=False, default=_iso).encode("utf-8", "replace") + b"\n"
@@ -279,7 +282,11 @@ def _extraction(fields: dict[str, Any]) -> Extraction:
             raise ValueError(f"dropped.{reason}: expected a count, got {count!r:.80}")
         dropped[reason] += count
     endings = tuple(_ending(item) for item in _listed(fields, "endings"))
-    return Extraction(entities, tuple(edges), tuple(sorted(dropped.items())), endings)
+    short = _listed(fields, "short_names")
+    if wrong := next((name for name in short if not isinstance(name, str)), None):
+        raise ValueError(f"short_names: expected texts, got {wrong!r:.80}")
+    names = frozenset(cast("list[str]", short))
+    return Extraction(entities, tuple(edges), tuple(sorted(dropped.items())), endings, names)
 
 
 def _listed(fields: dict[str, Any], name: str) -> list[object]:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import sqlite3
 from collections.abc import Sequence
+from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -165,6 +166,7 @@ FULL = Extraction(
         ExtractedEnding("Ann", "has_manager", "Ida", others="targets", presumed=True),
         ExtractedEnding(fact_id="0190-abc", valid_to=datetime(2024, 1, 1, tzinfo=UTC)),
     ),
+    frozenset({"s3", "ac"}),
 )
 
 
@@ -172,6 +174,10 @@ def test_what_is_recorded_is_replayed_exactly(tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
     Recorder(path, Fixed(FULL)).extract([request()])
     assert replay(path, request()) == FULL
+
+
+def test_the_recorded_example_has_each_field_of_an_extraction() -> None:
+    assert [field.name for field in fields(Extraction) if getattr(FULL, field.name) == field.default] == []
 
 
 def test_recording_appends_and_leaves_failures_out(tmp_path: Path) -> None:
