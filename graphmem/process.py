@@ -16,7 +16,15 @@ import weakref
 from collections.abc import Callable
 from contextlib import ContextDecorator
 from functools import cache
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
+
+
+class _Forgetting(Protocol):
+    def forget(self) -> None: ...
+
+
+_LIVING: weakref.WeakSet[_Forgetting] = weakref.WeakSet()
+"""Objects that a fork resets in the child."""
 
 
 class _SharedChange(ContextDecorator):
@@ -31,9 +39,17 @@ class _SharedChange(ContextDecorator):
 
     def __init__(self, make: Callable[[], Callable[[], None]]) -> None:
         self._make = make
-        self._lock = threading.Lock()
-        self._inside = 0
         self._undo: Callable[[], None] | None = None
+        self.forget()
+        _LIVING.add(self)
+
+    def forget(self) -> None:
+        """Undo the change after a fork: the threads that made it, and may hold the lock, stayed in the parent."""
+        if self._undo is not None:
+            self._undo()
+        self._undo = None
+        self._inside = 0
+        self._lock = threading.Lock()
 
     def __enter__(self) -> None:
         with self._lock:
@@ -43,7 +59,7 @@ class _SharedChange(ContextDecorator):
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
-            self._inside -= 1
+            self._inside = max(0, self._inside - 1)  # 0 for a thread that forked inside, in the child
             if not self._inside and self._undo is not None:
                 self._undo()
                 self._undo = None
@@ -114,9 +130,6 @@ class PerProcess(Generic[T]):
         """Drop the value and replace the lock, which a thread of the parent may have held during the fork."""
         self._made: list[T] = []
         self._lock = threading.Lock()
-
-
-_LIVING: weakref.WeakSet[PerProcess[Any]] = weakref.WeakSet()
 
 
 def _forget_all() -> None:
