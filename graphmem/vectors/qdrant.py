@@ -215,7 +215,7 @@ class QdrantVectorIndex(PointIndex):
             if not self._has(self._state_name):
                 self._make(self._state_name, vectors_config={})
             values = {name: getattr(state, name) for name in VectorState.__slots__}
-            used = [self._name(kind) for kind in self._dimensions]
+            used = [name for name in map(self._name, COLLECTIONS) if self._has(name)]
             payload = {"scope": scope.key, "collections": used, **values}
             point = models.PointStruct(id=_state_id(scope), vector={}, payload=payload)
             self._client.upsert(self._state_name, [point], wait=True)

@@ -146,6 +146,21 @@ def test_a_scope_whose_collection_was_deleted_counts_as_not_taken_in() -> None:
 
 
 @local_mode
+def test_a_process_that_writes_one_kind_keeps_the_collections_of_the_others_in_the_state() -> None:
+    client: Any = Client()
+    index = QdrantVectorIndex(client)
+    index.upsert(home(), "episode", [("a", vectors([1]))])
+    index.upsert(home(), "entity", [("x", vectors([1]))])
+    index.set_state(home(), VectorState("m", 0, 1))
+    other = QdrantVectorIndex(client)
+    other.upsert(home(), "entity", [("y", vectors([1]))])
+    other.set_state(home(), VectorState("m", 0, 2))
+    assert QdrantVectorIndex(client).state(home()) == VectorState("m", 0, 2)
+    client.delete_collection("graphmem_episodes")
+    assert QdrantVectorIndex(client).state(home()) is None
+
+
+@local_mode
 def test_two_stores_on_one_server_are_kept_apart_by_their_prefixes() -> None:
     client: Any = Client()
     one, other = QdrantVectorIndex(client, "one"), QdrantVectorIndex(client, "other")
