@@ -45,14 +45,21 @@ class Clock:
         self._thread: threading.Thread | None = None
 
     def wake_after(self, seconds: float, wakeable: Wakeable) -> None:
-        """Wake an object after a number of seconds, in place of an earlier request for it."""
+        """Wake an object after a number of seconds, in place of an earlier request for it.
+
+        If no thread can be started, the request waits for the next one.
+        """
         with self._changed:
             self._times[wakeable] = time.monotonic() + seconds
             self._changed.notify()
             if self._thread is None:
                 thread = threading.Thread(target=self._run, name=self._name, daemon=True)
-                thread.start()
-                self._thread = thread
+                try:
+                    thread.start()
+                except RuntimeError as error:
+                    _log.warning("%s: no thread can be started: %s", self._name, error)
+                else:
+                    self._thread = thread
 
     def cancel(self, wakeable: Wakeable) -> None:
         """Drop the request of an object."""

@@ -123,13 +123,36 @@ def test_a_job_for_which_no_thread_can_be_started_runs_later(monkeypatch: pytest
     assert worker.stop(30)
 
 
+def test_without_any_thread_a_job_waits_for_the_next_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    own_clock(monkeypatch)
+    monkeypatch.setattr(background, "_RETRY", 0.01)
+    ran, other = threading.Event(), threading.Event()
+    start = threading.Thread.start
+
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    worker, next_worker = BackgroundJob("late", ran.set), BackgroundJob("next", other.set)
+    worker.wake()
+    monkeypatch.setattr(threading.Thread, "start", start)
+    background.clock().wake_after(0.01, next_worker)
+    assert ran.wait(30)
+    assert other.wait(30)
+    assert worker.stop(30)
+    assert next_worker.stop(30)
+
+
 def test_a_scope_that_is_not_served_when_its_turn_comes_is_passed_over() -> None:
     done, ran = threading.Event(), list[str]()
+
+    def serves_now(scope: Scope) -> bool:
+        return str(scope) != "b"
 
     def step(scope: Scope) -> bool:
         ran.append(str(scope))
         if len(ran) == 1:
-            job.serves = lambda scope: str(scope) != "b"
+            job.serves = serves_now
         if str(scope) == "c":
             done.set()
         return True
