@@ -29,9 +29,11 @@ class IndexEntry:
         float16, little-endian, row-major: for an episode its vector, then one for each sentence; otherwise a single
         vector. Empty without a model.
     pieces
-        int8, 128 values a row: vectors of the content tokens of an episode. Empty if the model has no token vectors.
+        int8, shape (p, `piece_width(d)`), 128 for every 384 of the model's dimensions d: vectors of the content tokens
+        of an episode or fact. Empty if the model has no token vectors.
     detail
-        JSON: names and tokens of an episode, sentence of a fact.
+        JSON. Of an episode ``names`` and ``pieces``, its content tokens; of a fact ``text``, its sentences, and
+        ``episodes``, their ids; of an entity ``type``. Empty for a name.
     complete
         False if the model failed: the row counts as unindexed and is retried.
     position
