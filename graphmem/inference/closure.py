@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import islice
 from typing import NamedTuple
 
 from graphmem.models import Certainty, least_sure, sureness
@@ -18,6 +19,9 @@ from graphmem.ontology import InferenceRule
 
 MOST_SHARING = 25
 """Number of sources that may share a target; a larger group is too general to imply a relation."""
+
+_CONSIDERED, _LEAST = 10, 10_000
+"""Candidates of a round: this many for each fact that may still be implied, and at least this number."""
 
 Key = tuple[str, str, str]
 """Source, relation and target."""
@@ -60,7 +64,7 @@ class Closure:
     implied
         The implied facts, each after its premises.
     truncated
-        Whether the limit was reached.
+        Whether the limit was reached, or a round had too many candidates, such as all pairs of a hub.
     too_large
         Groups of more than `MOST_SHARING` sources that share a target, as (relation, target).
     """
@@ -84,7 +88,8 @@ def compute_closure(
     taken
         Intervals in which a fact needn't be implied, because it is stated or was rejected.
     limit
-        Maximum number of implied facts.
+        Maximum number of implied facts. A round considers at most ten times as many candidates as are left of it, or
+        10,000; those with the surest premises come first.
     """
     return _Derivation(rules, taken, limit).run(list(facts))
 
@@ -104,6 +109,7 @@ class _Derivation:
         self._closure = Closure()
 
     def run(self, facts: list[TemporalFact]) -> Closure:
+        facts = sorted(facts, key=_premise_rank)
         self._know(facts)
         self._derive(facts, first=True)
         if not self._closure.truncated and self._shared:
@@ -175,7 +181,12 @@ class _Derivation:
     def _accept(self, candidates: Iterable[ImpliedFact]) -> list[TemporalFact]:
         """Keep the parts of the candidates that aren't covered yet, the most certain first; return their facts."""
         accepted: list[TemporalFact] = []
-        for candidate in sorted(candidates, key=_rank):
+        most = max(_CONSIDERED * (self._limit - len(self._closure.implied)), _LEAST)
+        considered = list(islice(candidates, most + 1))
+        if len(considered) > most:
+            self._closure.truncated = True
+            considered.pop()
+        for candidate in sorted(considered, key=_rank):
             fact = candidate.fact
             source, relation, target = fact.key
             taken = [*self._taken[fact.key], *(self._reverse(candidate))]
@@ -203,6 +214,11 @@ def _rank(candidate: ImpliedFact) -> tuple[object, ...]:
     fact = candidate.fact
     refs = tuple(premise.ref for premise in candidate.premises)
     return (-sureness(fact.certainty), -fact.confidence, fact.span[0], candidate.rule.name, fact.key, refs)
+
+
+def _premise_rank(fact: TemporalFact) -> tuple[object, ...]:
+    """Return the sort key of stated facts: the surest first, then an order that doesn't depend on the given one."""
+    return (-sureness(fact.certainty), -fact.confidence, fact.key, fact.span, fact.ref)
 
 
 def _uncovered(span: Span, taken: Iterable[Span]) -> Iterator[Span]:

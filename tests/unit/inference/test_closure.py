@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from graphmem.inference import closure
 from graphmem.inference.closure import MOST_SHARING, ImpliedFact, Key, Span, TemporalFact, compute_closure
 from graphmem.models import Certainty
 from graphmem.models.base import END_OF_TIME
@@ -136,6 +137,27 @@ def test_too_large_a_group_implies_nothing() -> None:
 def test_a_stated_reverse_of_a_shared_relation_is_enough() -> None:
     facts = [fact("a", "works_at", "x"), fact("b", "works_at", "x"), fact("b", "colleague_of", "a")]
     assert implied(facts) == []
+
+
+@pytest.mark.parametrize("sharers", [200, 400])
+def test_the_pairs_of_a_hub_are_not_all_considered(sharers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(closure, "_LEAST", 1000)
+    ranked: list[ImpliedFact] = []
+    rank = closure._rank  # pyright: ignore[reportPrivateUsage]
+
+    def counted(candidate: ImpliedFact) -> tuple[object, ...]:
+        ranked.append(candidate)
+        return rank(candidate)
+
+    monkeypatch.setattr(closure, "_rank", counted)
+    into = [fact(f"a{n}", "part_of", "hub", confidence=0.5 + n / 1000) for n in range(sharers)]
+    out = [fact("hub", "part_of", f"b{n}") for n in range(sharers)]
+    found = [compute_closure(facts, RULES[:1], {}, 150) for facts in (into + out, out[::-1] + into[::-1])]
+    assert found[0] == found[1]
+    assert found[0].truncated
+    assert len(found[0].implied) == 150
+    assert len(ranked) == 2 * 1500
+    assert {one.fact.source for one in found[0].implied} == {f"a{sharers - 1}"}
 
 
 def test_the_limit_cuts_the_same_facts_off_each_time() -> None:
