@@ -17,11 +17,11 @@ from pydantic import Field
 from graphmem.errors import InvalidInput
 from graphmem.models import Attachment, Model, Text
 from graphmem.models.metadata import ATTACHMENTS, TOOL_CALL_ID, TOOL_CALLS, TOOL_STATUS
+from graphmem.trust import role_kind
 
-_ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool", "function": "tool"} | {
-    f"{name}MessageChunk": role
-    for name, role in (("Human", "user"), ("AI", "assistant"), ("System", "system"), ("Tool", "tool"))
-}
+_TYPES = ("human", "ai", "system", "tool", "function")
+"""Types of messages of LangChain; those of chunks are made of the same words."""
+
 _READ = tuple(
     "role type content name id status refusal audio function_call call_id output arguments tool_calls "
     "invalid_tool_calls tool_call_id".split()
@@ -101,6 +101,7 @@ class Content:
             inner = _mapping(call.get("function")) or call
             given: Any = next((inner[k] for k in ("arguments", "args", "input") if inner.get(k) is not None), "{}")
             number = call.get("id") if call.get("call_id") is None else call["call_id"]
+            number = None if number is None else str(number)
             if number is None or all(known.id != number for known in self.calls):
                 arguments = given if isinstance(given, str) else _json(given)
                 self.calls.append(ToolCall(name=str(inner.get("name") or "tool"), arguments=arguments, id=number))
@@ -134,8 +135,10 @@ def unfold(message: Mapping[str, Any]) -> dict[str, Any]:
         data |= {"role": "assistant", "content": "", "tool_calls": [call]}
     elif kind == "function_call_output":
         data |= {"role": "tool", "content": data.pop("output", ""), TOOL_CALL_ID: data.pop("call_id", None)}
-    elif isinstance(kind, str) and kind in _ROLES and not data.get("role"):
-        data["role"] = _ROLES[kind]
+    elif (
+        isinstance(kind, str) and (name := kind.removesuffix("MessageChunk").lower()) in _TYPES and not data.get("role")
+    ):
+        data["role"] = role_kind(name)
         data.pop("type")
     return data
 

@@ -215,6 +215,29 @@ def test_messages_and_turns_may_be_mixed(memory: GraphMemory) -> None:
     assert memory.ingest(mixed).stored == 5
 
 
+def test_the_id_of_a_call_may_be_a_number(memory: GraphMemory) -> None:
+    function = {"name": "weather", "arguments": "{}"}
+    twice = [{"id": 7, "type": "function", "function": function}, {"id": "7", "function": function}]
+    episode = stored(memory, {"role": "assistant", "content": "", "tool_calls": twice})
+    assert [call.id for call in tool_calls_of(episode.metadata)] == ["7"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "role"),
+    [
+        ("human", "user"),
+        ("ai", "assistant"),
+        ("function", "tool"),
+        ("HumanMessageChunk", "user"),
+        ("AIMessageChunk", "assistant"),
+        ("message", None),
+        ("model", None),
+    ],
+)
+def test_types_of_langchain_stand_for_roles(memory: GraphMemory, kind: str, role: str | None) -> None:
+    assert stored(memory, {"type": kind, "content": "Hi there."}).role == role
+
+
 @pytest.mark.parametrize(
     ("value", "reason"),
     [
