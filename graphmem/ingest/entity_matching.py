@@ -70,14 +70,14 @@ class Prepared:
     deferred
         New names without a vector; a later indexing computes it.
     judged
-        New name → ids of the known entities that it is, by the judge; each with True.
+        New name → ids of the known entities that it is, by the judge.
     """
 
     scope: Scope
     model: str
     vectors: dict[Key, Vectors]
     deferred: dict[Key, EntityMention] = field(default_factory=dict[Key, EntityMention])
-    judged: dict[Key, dict[str, bool]] = field(default_factory=dict[Key, "dict[str, bool]"])
+    judged: dict[Key, set[str]] = field(default_factory=dict[Key, "set[str]"])
 
 
 class Outdated(Exception):
@@ -297,7 +297,7 @@ class SimilarEntities:
         keys = list(doubts)
         for position, other in pairs:
             if 0 <= position < len(keys) and 0 <= other < len(known) and known[other] in doubts[keys[position]]:
-                prepared.judged.setdefault(keys[position], {})[known[other].id] = True
+                prepared.judged.setdefault(keys[position], set()).add(known[other].id)
 
     def _doubts(self, prepared: Prepared, new: dict[Key, EntityMention]) -> dict[Key, list[Entity]]:
         """Return the known entities that new names may stand for: near by vector, or a longer or shorter form."""
@@ -409,8 +409,8 @@ class _Compared:
         near.sort(key=lambda hit: (-hit[0], hit[1].id))
         if (sure := _sure(mention, near, self._merge_at)) is not None:
             return sure[1], "vectors", sure[0]
-        judged = self._prepared.judged.get(key, {})
-        same = next((hit for hit in near if judged.get(hit[1].id)), None)
+        judged = self._prepared.judged.get(key, ())
+        same = next((hit for hit in near if hit[1].id in judged), None)
         return None if same is None else (same[1], "llm", same[0])
 
     def keep(self, entity: Entity) -> None:
