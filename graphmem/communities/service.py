@@ -187,7 +187,8 @@ class Centroids:
     @property
     def scopes(self) -> list[Scope]:
         """Scopes with vectors in memory."""
-        return list(dict.fromkeys(scope for key in self._kept.cached_keys() for scope in key[0]))
+        with self._lock:
+            return list(dict.fromkeys(scope for key in self._kept.cached_keys() for scope in key[0]))
 
     def drop_copies(self, scope: Scope) -> None:
         """Drop the cached centroids of a scope."""

@@ -184,7 +184,8 @@ class EntityVectors:
     @property
     def scopes(self) -> list[Scope]:
         """Scopes with vectors in memory."""
-        return self._copies.cached_keys()
+        with self._lock:
+            return self._copies.cached_keys()
 
     def drop_copies(self, scope: Scope) -> None:
         """Drop the vectors of a scope."""
