@@ -124,15 +124,9 @@ class QdrantEdgeVectorIndex(PointIndex):
         with self._working(), self._lock:
             if kind in self._shards:
                 return
-            # m=0: no global HNSW graph; payload_m: one per scope, above full_scan_threshold kilobytes
             config = edge.EdgeConfig(
                 vectors=edge.EdgeVectorParams(size=dimension, distance=edge.Distance.Cosine),
-                hnsw_config=edge.HnswIndexConfig(
-                    m=0,
-                    payload_m=16,
-                    ef_construct=200,
-                    full_scan_threshold=max(10, self._exact_below * dimension // 256),
-                ),
+                hnsw_config=edge.HnswIndexConfig(**self._hnsw(dimension)),
             )
             shutil.rmtree(self._path(kind), ignore_errors=True)  # remains of a crash before the shard was recorded
             shard = edge.EdgeShard.create(str(self._path(kind)), config)

@@ -6,6 +6,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 from uuid import UUID, uuid5
 
 import numpy as np
@@ -103,6 +104,11 @@ class PointIndex(VectorIndex, ABC):
     @abstractmethod
     def _count(self, kind: IndexKind, scope: Scope) -> int:
         """Count the points of a scope."""
+
+    def _hnsw(self, dimension: int) -> dict[str, Any]:
+        """Return the HNSW configuration of a collection: no global graph, one for each scope above the threshold."""
+        kilobytes = max(10, self._exact_below * dimension // 256)
+        return {"m": 0, "payload_m": 16, "ef_construct": 200, "full_scan_threshold": kilobytes}
 
     # Derived operations -----------------------------------------------------------------------------
 

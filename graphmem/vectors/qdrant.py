@@ -126,16 +126,10 @@ class QdrantVectorIndex(PointIndex):
         from qdrant_client import models
 
         with self._asking():
-            # m=0: no global HNSW graph; payload_m: one per scope, above full_scan_threshold kilobytes
             self._make(
                 self._name(kind),
                 vectors_config=models.VectorParams(size=dimension, distance=models.Distance.COSINE),
-                hnsw_config=models.HnswConfigDiff(
-                    m=0,
-                    payload_m=16,
-                    ef_construct=200,
-                    full_scan_threshold=max(10, self._exact_below * dimension // 256),
-                ),
+                hnsw_config=models.HnswConfigDiff(**self._hnsw(dimension)),
             )
             for field, is_tenant in (("scope", True), ("key", False)):
                 schema = models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, is_tenant=is_tenant)
