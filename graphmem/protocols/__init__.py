@@ -17,24 +17,16 @@ default implementations based on them. Common rules:
 """
 
 from graphmem.protocols.backend import (
-    COLLECTION_SIZE,
-    NAME_WEIGHT,
     CommunityDetector,
     Explorer,
     GraphBackend,
     Maintenance,
     enter_background,
-    expired_entities,
-    find_premises,
-    has_expired,
     in_background,
-    index_words,
     pages,
-    question_words,
     run_and_roll_back,
-    without_expired,
-    word_scores,
 )
+from graphmem.protocols.expiry import expired_entities, find_premises, has_expired, without_expired
 from graphmem.protocols.extraction import (
     ExtractedEdge,
     ExtractedEnding,
@@ -51,6 +43,13 @@ from graphmem.protocols.extraction import (
     problem_of,
     reads_known,
     turns_per_call_of,
+)
+from graphmem.protocols.full_text import (
+    COLLECTION_SIZE,
+    NAME_WEIGHT,
+    index_words,
+    question_words,
+    word_scores,
 )
 from graphmem.protocols.stores import (
     CommunityStore,

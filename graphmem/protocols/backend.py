@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from datetime import datetime
 from itertools import chain
 from typing import Protocol, TypeVar, runtime_checkable
 
@@ -55,57 +54,6 @@ from graphmem.protocols.stores import (
     UpkeepStore,
 )
 from graphmem.protocols.vectors import VectorIndex
-from graphmem.text.normalize import WORD, unaccented
-
-MAX_WORD = 64
-"""Significant characters of a word; some engines split longer words."""
-
-
-def index_words(text: str) -> list[str]:
-    """Return the words of a store's full-text index: of letters and digits, in lower case and without diacritics."""
-    plain = text if text.isascii() else unaccented(text)
-    return [word[:MAX_WORD] for word in WORD.findall(plain.lower())]
-
-
-def question_words(words: Iterable[str]) -> list[str]:
-    """Return the distinct normalized words of a query, in order."""
-    return list(dict.fromkeys(token for word in words for token in index_words(word)))
-
-
-COLLECTION_SIZE = 1e6
-"""Number of rows in the inverse document frequency of entity words, so that other scopes have no influence on it."""
-
-NAME_WEIGHT = 10
-"""Weight of a word in the name of an entity; one in the summary counts 1."""
-
-_K1, _B = 1.2, 0.75
-
-
-def word_scores(rows: Sequence[tuple[str, str]], weights: Mapping[str, float]) -> list[float]:
-    """Score entities by their words: BM25F over name and summary (Robertson and Zaragoza 2009, section 3.5).
-
-    Parameters
-    ----------
-    rows
-        Words of the name and of the summary of each entity, separated by spaces, each with the mark of its scope in
-        front ("12_alice").
-    weights
-        Word, or beginning of one → its inverse document frequency.
-    """
-    lengths = [name.count(" ") + summary.count(" ") + 2 for name, summary in rows]
-    average = sum(lengths) / max(1, len(lengths))
-    return [_word_score(name, summary, weights, n / average) for (name, summary), n in zip(rows, lengths, strict=True)]
-
-
-def _word_score(name: str, summary: str, weights: Mapping[str, float], length: float) -> float:
-    mark, _, _ = (name or summary).partition("_")
-    name, summary, score = f" {name}", f" {summary}", 0.0
-    for word, weight in weights.items():
-        begin = f" {mark}_{word}"
-        if count := NAME_WEIGHT * name.count(begin) + summary.count(begin):
-            score += weight * count * (_K1 + 1) / (count + _K1 * (1 - _B + _B * length))
-    return score
-
 
 _in_background: ContextVar[bool] = ContextVar("graphmem_in_background", default=False)
 
@@ -524,70 +472,6 @@ def pages(read: Callable[[str], list[R]]) -> Iterator[list[R]]:
     while page := read(after):
         yield page
         after = page[-1].id
-
-
-def has_expired(backend: GraphBackend, scopes: Sequence[Scope], now: datetime) -> bool:
-    """Return whether episodes have expired in some scopes that aren't erased yet."""
-    return bool(backend.find_episodes(scopes, EpisodeQuery(expired_by=now), limit=1))
-
-
-def without_expired(backend: GraphBackend, scopes: Sequence[Scope], edges: Sequence[Edge], now: datetime) -> list[Edge]:
-    """Return facts without those that only expired episodes state, and without what was inferred from such facts.
-
-    Two round trips, and one for each level of premises.
-    """
-    premises = find_premises(backend, scopes, (premise for edge in edges for premise in edge.premises))
-    stated = {edge.id: edge for edge in (*premises.values(), *edges)}
-    ids = {episode_id for edge in stated.values() for episode_id in edge.episode_ids}
-    if not ids:
-        return list(edges)
-    expired = _expired_among(backend, scopes, ids, now)
-    found = {i for i, edge in stated.items() if edge.episode_ids and expired.issuperset(edge.episode_ids)}
-    gone = set[str]()
-    while found:
-        gone |= found
-        found = {i for i, edge in stated.items() if i not in gone and not found.isdisjoint(edge.premises)}
-    return [edge for edge in edges if edge.id not in gone]
-
-
-def expired_entities(
-    backend: GraphBackend,
-    scopes: Sequence[Scope],
-    ids: Collection[str],
-    now: datetime,
-    further: Iterable[Mention] = (),
-) -> set[str]:
-    """Return those of some entities that only expired episodes mention; three round trips, one if none has expired.
-
-    `further` are mentions that count beside the stored ones.
-    """
-    if not ids or not has_expired(backend, scopes, now):
-        return set()
-    episodes_of: dict[str, set[str]] = {}
-    for mention in (*backend.all_mentions(scopes, entity_ids=list(ids)), *further):
-        episodes_of.setdefault(mention.entity_id, set()).add(mention.episode_id)
-    expired = _expired_among(backend, scopes, set[str]().union(*episodes_of.values()), now)
-    return {entity_id for entity_id, episode_ids in episodes_of.items() if expired.issuperset(episode_ids)}
-
-
-def _expired_among(backend: GraphBackend, scopes: Sequence[Scope], ids: Collection[str], now: datetime) -> set[str]:
-    """Return the ids of the episodes that have expired: among these, or all of the scopes if these are many."""
-    among = tuple(ids) if len(ids) <= _MOST_IDS else None
-    return set(backend.find_episode_ids(scopes, EpisodeQuery(ids=among, expired_by=now)))
-
-
-def find_premises(backend: GraphBackend, scopes: Sequence[Scope], ids: Iterable[str]) -> dict[str, Edge]:
-    """Return the facts with these ids, and the premises of the inferred ones among them, by id."""
-    found: dict[str, Edge] = {}
-    missing = set(ids)
-    while missing:
-        read = backend.get_edges(scopes, sorted(missing))
-        found.update(read)
-        missing = {premise for edge in read.values() for premise in edge.premises} - found.keys()
-    return found
-
-
-_MOST_IDS = 1000
 
 
 class _Undone(Exception):

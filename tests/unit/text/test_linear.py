@@ -26,7 +26,7 @@ from graphmem.ingest.formats.markdown import without_markup
 from graphmem.ingest.formats.passages import passages
 from graphmem.llm.chat import as_data
 from graphmem.models import Episode, Scope
-from graphmem.protocols import backend
+from graphmem.protocols import index_words
 from graphmem.recall.routing import HeuristicRouter
 from graphmem.search import context, names, question
 from graphmem.text import dates, injection, normalize, redact
@@ -151,7 +151,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "query_words": normalize.query_words,
     "query_phrases": normalize.query_phrases,
     "terms": terms,
-    "full_text": backend.index_words,
+    "full_text": index_words,
     "find_dates": lambda s: dates.find_dates(s, NOW),
     "dates_and_periods": lambda s: dates.dates_and_periods(s, NOW),
     "redact": lambda s: redact.PatternRedactor().redact(s, ()),
