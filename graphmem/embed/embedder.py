@@ -19,9 +19,9 @@ from graphmem.embed.bert import bert_available
 from graphmem.embed.interface import Embeddings, TokenEmbeddings, TokenVectors
 from graphmem.embed.minilm import MiniLM, installed_weights, minilm_with_e5
 from graphmem.errors import EmbeddingFailed, InvalidInput, MissingExtra
-from graphmem.llm.chat import TimedCalls
 from graphmem.llm.providers import reason_for, secrets_of
 from graphmem.process import PerProcess
+from graphmem.timed_calls import TimedCalls
 
 Cached = NDArray[np.float32] | TokenVectors
 
@@ -138,8 +138,10 @@ class Embedder:
         self._tokens = model if isinstance(model, TokenEmbeddings) else None
         self._dimension: int | None = _declared_dimension(model)
         self._batch_size = batch_size
-        self._questions = PerProcess(lambda: TimedCalls[object](_CALLS_AT_ONCE, timeout))
-        self._batches = PerProcess(lambda: TimedCalls[object](_CALLS_AT_ONCE, _BATCH_PATIENCE * timeout))
+        self._questions = PerProcess(lambda: TimedCalls[object]("graphmem-embed", _CALLS_AT_ONCE, timeout))
+        self._batches = PerProcess(
+            lambda: TimedCalls[object]("graphmem-embed", _CALLS_AT_ONCE, _BATCH_PATIENCE * timeout)
+        )
         self._cache = PerProcess(lambda: VectorCache(cache_bytes))
 
     @property

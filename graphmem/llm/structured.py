@@ -8,7 +8,6 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping
-from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -25,6 +24,7 @@ from graphmem.llm.providers import (
     secrets_of,
 )
 from graphmem.telemetry import Attributes, count, count_tokens, span
+from graphmem.timed_calls import on_timeout
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -175,10 +175,6 @@ class StructuredModel(LazyModel):
         except (NotImplementedError, ValueError, TypeError) as error:  # no request was sent
             raise NotImplementedError(type(error).__name__) from error
         return _content(invoke(model, partial(_message_of, structured, messages)))
-
-
-on_timeout: ContextVar[list[Callable[[], None]]] = ContextVar("on_timeout")
-"""Functions to call when the current code exceeds its time limit, which `graphmem.llm.chat.TimedCalls` sets."""
 
 
 class _Outcome:

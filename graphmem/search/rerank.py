@@ -13,12 +13,12 @@ from typing import Literal, Protocol, get_args, runtime_checkable
 import numpy as np
 
 from graphmem.errors import EmbeddingFailed
-from graphmem.llm.chat import TimedCalls
 from graphmem.llm.providers import reason_for, secrets_of
 from graphmem.models.arrays import Float32s, Float64s, Int64s
 from graphmem.search.corpus import Corpus
 from graphmem.search.graph_channel import normalized
 from graphmem.text.terms import terms
+from graphmem.timed_calls import TimedCalls, on_timeout
 
 RRF_K = 60
 """Constant of reciprocal rank fusion (Cormack, Clarke and Büttcher 2009)."""
@@ -68,7 +68,7 @@ class Reranker:
 
     def __init__(self, model: CrossEncoder, timeout: float) -> None:
         self._model = model
-        self._calls = TimedCalls[Sequence[float]](_CALLS_AT_ONCE, timeout)
+        self._calls = TimedCalls[Sequence[float]]("graphmem-rerank", _CALLS_AT_ONCE, timeout)
 
     def scores(self, question: str, texts: Sequence[str]) -> Float64s:
         """Return a score in [0, 1] for each text, relative to the others.

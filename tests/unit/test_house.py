@@ -26,7 +26,7 @@ PLUG_INS = {"ipykernel", "neo4j-rust-ext"}
 # A module imports from its own layer or an earlier one; the longest prefix decides. Each package of services has a
 # layer of its own, so that no two of them can import each other.
 _ORDER = (
-    ("errors", "models", "ontology", "process", "text", "trust"),
+    ("errors", "models", "ontology", "process", "text", "timed_calls", "trust"),
     ("protocols",),
     ("telemetry",),
     ("background", "inputs", "messages", "outputs", "registry", "results", "settings"),

@@ -22,13 +22,13 @@ from graphmem.ingest.content_filter import is_small_talk, skip_reason
 from graphmem.ingest.extract.llm_parse import as_extraction, find_json
 from graphmem.ingest.extract.llm_prompt import answer_schema, data_blocks, is_cut, rules, shown_texts
 from graphmem.ingest.extract.llm_selection import Limits, select
-from graphmem.llm.chat import TimedCalls
 from graphmem.llm.providers import FailureKind, kind_of, reason_for, seconds_for, secrets_of
 from graphmem.llm.structured import ReplyCutOff, StructuredModel, name_of
 from graphmem.models import Episode
 from graphmem.models.metadata import SKIPPED
 from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology
 from graphmem.protocols import Extraction, ExtractionRequest
+from graphmem.timed_calls import TimedCalls
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -114,7 +114,7 @@ class LLMExtractor:
         self._context_bytes = context_bytes
         self._ontology = ontology
         self._rules = rules(ontology, max_entities, max_edges, instructions)
-        self._calls: TimedCalls[list[Extraction]] = TimedCalls(concurrency, timeout)
+        self._calls: TimedCalls[list[Extraction]] = TimedCalls("graphmem-llm", concurrency, timeout)
 
     @property
     def name(self) -> str:

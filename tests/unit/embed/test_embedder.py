@@ -222,6 +222,17 @@ def test_secret_in_what_a_model_raises_is_masked() -> None:
     assert "abcdef" not in str(caught.value)
 
 
+def test_a_thread_that_embeds_is_named_after_its_work() -> None:
+    names: list[str] = []
+
+    def embed(_: list[str]) -> object:
+        names.append(threading.current_thread().name)
+        return [[1.0]]
+
+    Embedder(Arithmetic(embed)).vector("a")
+    assert names == ["graphmem-embed"]
+
+
 def test_model_that_hangs_fails_after_the_time_limit() -> None:
     release = threading.Event()
 
