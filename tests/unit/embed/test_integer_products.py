@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from graphmem.embed.bert import (
+from graphmem.embed.onnx_rewrite import (
     FLOAT,
     GRAPH,
     INT8,
