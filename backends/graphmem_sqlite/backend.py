@@ -14,9 +14,11 @@ from graphmem_sqlite.edges import SQLiteEdges, SQLiteTraversal
 from graphmem_sqlite.entities import SQLiteEntities
 from graphmem_sqlite.episodes import SQLiteEpisodes
 from graphmem_sqlite.file import schema_number
+from graphmem_sqlite.index import SQLiteIndex
+from graphmem_sqlite.merges import SQLiteMerges
 from graphmem_sqlite.rows import micros, moment, scope_keys
 from graphmem_sqlite.traces import SQLiteTraces
-from graphmem_sqlite.upkeep import SQLiteIndex, SQLiteMerges, SQLiteUpkeep
+from graphmem_sqlite.upkeep import SQLiteUpkeep
 from graphmem_sqlite.writing import SQLiteWrites
 
 T = TypeVar("T")

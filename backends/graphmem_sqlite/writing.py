@@ -13,6 +13,8 @@ from graphmem.protocols import require_scope
 from graphmem_sqlite.communities import put_communities, put_memberships
 from graphmem_sqlite.connection import SQLiteRole
 from graphmem_sqlite.entities import scoped_words
+from graphmem_sqlite.index import REMOVE_ENTRY, put_entries
+from graphmem_sqlite.merges import put_merges
 from graphmem_sqlite.rows import (
     EDGE_KEYS,
     ENTITY_KEYS,
@@ -27,7 +29,7 @@ from graphmem_sqlite.rows import (
     require_keys,
 )
 from graphmem_sqlite.traces import add_traces
-from graphmem_sqlite.upkeep import REMOVE_ENTRY, put_entries, put_job_states, put_merges
+from graphmem_sqlite.upkeep import put_job_states
 
 KNOWN_ENTITIES = """
 SELECT e.id, e.key, e.scope, e.canonical_name, e.entity_type, e.name, e.summary

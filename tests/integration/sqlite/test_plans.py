@@ -34,6 +34,8 @@ from graphmem_sqlite import (
     edges,
     entities,
     episodes,
+    index,
+    merges,
     rows,
     traces,
     upkeep,
@@ -91,7 +93,7 @@ def edge_queries() -> Iterator[EdgeQuery]:
 
 def constants() -> Iterator[str]:
     """Yield every whole statement that the modules name."""
-    modules = (backend, communities, edges, entities, episodes, rows, traces, upkeep, writing)
+    modules = (backend, communities, edges, entities, episodes, index, merges, rows, traces, upkeep, writing)
     for module in modules:
         for name, value in vars(module).items():
             if re.fullmatch(r"[A-Z][A-Z_]+", name) and isinstance(value, str) and not name.endswith("COLUMNS"):
@@ -129,7 +131,7 @@ def community_statements() -> Iterator[str]:
 
 
 def statements() -> list[str]:
-    found = [*constants(), *upkeep.UNINDEXED.values()]
+    found = [*constants(), *index.UNINDEXED.values()]
     found.remove(backend.SCOPES)  # lists the scopes, one row each
     for query in edge_queries():
         found += [edge_statement(query), edge_statement(query, newest_first=True)]
@@ -194,7 +196,7 @@ def test_no_statement_scans_a_table(tmp_path: Path) -> None:
 def test_a_check_for_unindexed_rows_reads_no_entry(tmp_path: Path, kind: str) -> None:
     """Entries hold vectors, and what is read behind those takes three times as long."""
     store = store_at(tmp_path / "memory.db")
-    lines = plan(store.database.writer, upkeep.UNINDEXED[kind])
+    lines = plan(store.database.writer, index.UNINDEXED[kind])
     store.close()
     of_entries = [line for line in lines if line.startswith("SEARCH i ")]
     assert len(of_entries) == 2
