@@ -1,4 +1,4 @@
-"""Background threads that report their failures, their clock, threads for async code, and waiting for the queue."""
+"""Background threads that report their failures, their timer, threads for async code, and waiting for the queue."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from graphmem.protocols import enter_background
 
 
 class Wakeable(Protocol):
-    """An object that the clock wakes at a time."""
+    """An object that a timer wakes at a time."""
 
     def wake(self) -> None:
         """Continue; must not block and must not raise."""
         ...
 
 
-class Clock:
+class WakeTimer:
     """Times at which objects are woken; its daemon thread ends when none is left.
 
     Parameters
@@ -38,7 +38,7 @@ class Clock:
         Name of the thread.
     """
 
-    def __init__(self, name: str = "graphmem-clock") -> None:
+    def __init__(self, name: str = "graphmem-timer") -> None:
         self._name = name
         self._times: dict[Wakeable, float] = {}
         self._changed = threading.Condition()
@@ -86,17 +86,17 @@ class Clock:
             return due
 
 
-_clock = Clock()
+_timer = WakeTimer()
 
 
-def clock() -> Clock:
-    """Return the clock of this process."""
-    return _clock
+def wake_timer() -> WakeTimer:
+    """Return the timer of this process."""
+    return _timer
 
 
 def _reset_after_fork() -> None:
-    global _clock
-    _clock = Clock()  # the thread stayed in the parent process
+    global _timer
+    _timer = WakeTimer()  # the thread stayed in the parent process
 
 
 if hasattr(os, "register_at_fork"):
@@ -130,7 +130,7 @@ class Workers:
         """Schedule a call on a thread of a lane."""
         with self._lock:
             if not self._pools:
-                clock().wake_after(_KEPT, self)
+                wake_timer().wake_after(_KEPT, self)
             if lane not in self._pools:
                 self._pools[lane] = ThreadPoolExecutor(_THREADS[lane], thread_name_prefix=f"graphmem-{lane}")
             future = self._pools[lane].submit(call)
@@ -144,17 +144,17 @@ class Workers:
             self._ended_at = time.monotonic()
 
     def wake(self) -> None:
-        """Shut the pools down if they are idle for a minute; called by the clock."""
+        """Shut the pools down if they are idle for a minute; called by the timer."""
         with self._lock:
             left = _KEPT if self._running else self._ended_at + _KEPT - time.monotonic()
         if left > 0:
-            clock().wake_after(left, self)
+            wake_timer().wake_after(left, self)
         else:
             self.close()
 
     def close(self) -> None:
         """Shut the pools down without waiting; running calls finish."""
-        clock().cancel(self)
+        wake_timer().cancel(self)
         with self._lock:
             pools, self._pools = list(self._pools.values()), {}
         for pool in pools:
@@ -196,8 +196,8 @@ _register(stop_at_exit)
 class BackgroundJob:
     """A job on a daemon thread that runs when woken, and repeatedly while it has work.
 
-    The thread ends when the job has been idle for a second. The next wake starts a new one; so does the `clock`, for a
-    job that asked for another run.
+    The thread ends when the job has been idle for a second. The next wake starts a new one; so does the
+    `wake_timer`, for a job that asked for another run.
 
     The job gives way to callers: while wakes follow one another it waits, up to the longer of one second and five times
     the duration of its last run. Threads share an interpreter, so a caller that stores a series of rows would otherwise
@@ -245,7 +245,7 @@ class BackgroundJob:
                     thread.start()
                 except RuntimeError as error:
                     _log.warning("%s: no thread can be started, next try in %.0f s: %s", self._name, _RETRY, error)
-                    clock().wake_after(_RETRY, self)
+                    wake_timer().wake_after(_RETRY, self)
                 else:
                     self._thread = thread
                     _started.add(self)
@@ -254,7 +254,7 @@ class BackgroundJob:
         """Stop the thread after the current run; return whether it ended within `timeout` seconds."""
         with self._lock:
             self._stop.set()
-            clock().cancel(self)
+            wake_timer().cancel(self)
             thread = self._thread
         self._wake.set()
         if thread is None or thread is threading.current_thread():
@@ -295,7 +295,7 @@ class BackgroundJob:
                 return False
             self._thread = None
             if pause is not None:
-                clock().wake_after(pause - _LINGER, self)
+                wake_timer().wake_after(pause - _LINGER, self)
             return True
 
     def _wait_for_quiet(self, duration: float) -> None:

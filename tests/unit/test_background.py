@@ -10,7 +10,7 @@ import time
 import pytest
 
 from graphmem import background
-from graphmem.background import BackgroundJob, Clock, ScopedJob, Workers
+from graphmem.background import BackgroundJob, ScopedJob, WakeTimer, Workers
 from graphmem.models import Scope
 
 
@@ -73,14 +73,14 @@ def named(name: str) -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name.startswith(name)]
 
 
-def own_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Replace the clock of the process by one for this test; its thread ends with the last request."""
-    mine = Clock("test-clock")
-    monkeypatch.setattr(background, "clock", lambda: mine)
+def own_timer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replace the timer of the process by one for this test; its thread ends with the last request."""
+    mine = WakeTimer("test-timer")
+    monkeypatch.setattr(background, "wake_timer", lambda: mine)
 
 
-def test_jobs_that_run_again_later_have_no_threads_but_one_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    own_clock(monkeypatch)
+def test_jobs_that_run_again_later_have_no_threads_but_one_timer(monkeypatch: pytest.MonkeyPatch) -> None:
+    own_timer(monkeypatch)
     monkeypatch.setattr(background, "_LINGER", 0.01)
     pauses = [iter([0.1, 0.2, 60.0]) for _ in range(50)]
     last = threading.Semaphore(0)
@@ -98,14 +98,14 @@ def test_jobs_that_run_again_later_have_no_threads_but_one_clock(monkeypatch: py
     for sleeper in named("sleeper"):
         sleeper.join(30)
     assert named("sleeper") == []
-    [clock] = named("test-clock")
+    [timer] = named("test-timer")
     assert all(worker.stop(30) for worker in workers)
-    clock.join(30)
-    assert not clock.is_alive()
+    timer.join(30)
+    assert not timer.is_alive()
 
 
 def test_a_job_for_which_no_thread_can_be_started_runs_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    own_clock(monkeypatch)
+    own_timer(monkeypatch)
     monkeypatch.setattr(background, "_RETRY", 0.01)
     ran = threading.Event()
     worker = BackgroundJob("late", ran.set)
@@ -124,7 +124,7 @@ def test_a_job_for_which_no_thread_can_be_started_runs_later(monkeypatch: pytest
 
 
 def test_without_any_thread_a_job_waits_for_the_next_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    own_clock(monkeypatch)
+    own_timer(monkeypatch)
     monkeypatch.setattr(background, "_RETRY", 0.01)
     ran, other = threading.Event(), threading.Event()
     start = threading.Thread.start
@@ -136,7 +136,7 @@ def test_without_any_thread_a_job_waits_for_the_next_request(monkeypatch: pytest
     worker, next_worker = BackgroundJob("late", ran.set), BackgroundJob("next", other.set)
     worker.wake()
     monkeypatch.setattr(threading.Thread, "start", start)
-    background.clock().wake_after(0.01, next_worker)
+    background.wake_timer().wake_after(0.01, next_worker)
     assert ran.wait(30)
     assert other.wait(30)
     assert worker.stop(30)
@@ -165,22 +165,22 @@ def test_a_scope_that_is_not_served_when_its_turn_comes_is_passed_over() -> None
 
 
 def test_idle_threads_for_async_code_end_and_running_calls_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    own_clock(monkeypatch)
+    own_timer(monkeypatch)
     monkeypatch.setattr(background, "_KEPT", 0.05)
     before = named("graphmem-reads")
     workers = Workers()
     release = threading.Event()
     running = workers.submit("reads", lambda: release.wait(30))
-    [clock] = named("test-clock")
-    clock.join(0.3)
-    assert clock.is_alive()
+    [timer] = named("test-timer")
+    timer.join(0.3)
+    assert timer.is_alive()
     [thread] = [one for one in named("graphmem-reads") if one not in before]
     release.set()
     assert running.result(10)
     thread.join(30)
-    clock.join(30)
+    timer.join(30)
     assert not thread.is_alive()
-    assert not clock.is_alive()
+    assert not timer.is_alive()
     assert workers.submit("reads", lambda: 7).result(10) == 7
     workers.close()
 

@@ -103,7 +103,7 @@ def loading(memory: GraphMemory) -> Generator[None]:
 
     A failure is left to the call that needs the model.
     """
-    from graphmem.background import BackgroundJob, clock
+    from graphmem.background import BackgroundJob, wake_timer
 
     def load() -> None:
         try:
@@ -112,7 +112,7 @@ def loading(memory: GraphMemory) -> Generator[None]:
             _log.info("a model can't be loaded: %s", error)
 
     job = BackgroundJob("graphmem-models", load)
-    clock().wake_after(_GREETING, job)
+    wake_timer().wake_after(_GREETING, job)
     try:
         yield
     finally:
