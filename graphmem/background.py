@@ -105,35 +105,35 @@ if hasattr(os, "register_at_fork"):
 
 T = TypeVar("T")
 
-Lane = Literal["turns", "reads", "jobs", "work"]
+PoolName = Literal["turns", "reads", "jobs", "work"]
 """Kinds of calls with separate threads: storing single turns, reads, long jobs, and workers that run until they are
-stopped, each on its own thread. Lanes don't block each other."""
+stopped, each on its own thread. Pools don't block each other."""
 
-_THREADS: dict[Lane, int] = {"turns": 4, "reads": 4, "jobs": 4, "work": 10_000}
+_THREADS: dict[PoolName, int] = {"turns": 4, "reads": 4, "jobs": 4, "work": 10_000}
 
 
-class Workers:
+class ThreadPools:
     """Thread pools for each kind of call, started on first use and shut down after a minute without calls."""
 
     def __init__(self) -> None:
-        self._pools: dict[Lane, ThreadPoolExecutor] = {}
+        self._pools: dict[PoolName, ThreadPoolExecutor] = {}
         self._lock = threading.Lock()
         self._running = 0
         self._ended_at = 0.0
 
-    async def run(self, lane: Lane, call: Callable[[], T]) -> T:
-        """Run a blocking call on a thread of a lane; cancelling the caller before it starts prevents the call."""
+    async def run(self, pool: PoolName, call: Callable[[], T]) -> T:
+        """Run a blocking call on a thread of a pool; cancelling the caller before it starts prevents the call."""
         context = contextvars.copy_context()
-        return await asyncio.wrap_future(self.submit(lane, partial(context.run, call)))
+        return await asyncio.wrap_future(self.submit(pool, partial(context.run, call)))
 
-    def submit(self, lane: Lane, call: Callable[[], T]) -> Future[T]:
-        """Schedule a call on a thread of a lane."""
+    def submit(self, pool: PoolName, call: Callable[[], T]) -> Future[T]:
+        """Schedule a call on a thread of a pool."""
         with self._lock:
             if not self._pools:
                 wake_timer().wake_after(_KEPT, self)
-            if lane not in self._pools:
-                self._pools[lane] = ThreadPoolExecutor(_THREADS[lane], thread_name_prefix=f"graphmem-{lane}")
-            future = self._pools[lane].submit(call)
+            if pool not in self._pools:
+                self._pools[pool] = ThreadPoolExecutor(_THREADS[pool], thread_name_prefix=f"graphmem-{pool}")
+            future = self._pools[pool].submit(call)
             self._running += 1
         future.add_done_callback(self._ended)
         return future

@@ -15,7 +15,7 @@ from datetime import datetime
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Self, Unpack
 
-from graphmem.background import BackgroundJob, ScopedJob, Watchers, Workers
+from graphmem.background import BackgroundJob, ScopedJob, ThreadPools, Watchers
 from graphmem.communities.service import Communities
 from graphmem.diagnostics import Diagnostics, Gauges
 from graphmem.errors import (
@@ -134,8 +134,8 @@ class Engine:
         self._upkeep = BackgroundJob("graphmem-upkeep", self._run_upkeep) if background else None
         self._expiry = BackgroundJob("graphmem-expiry", self._expire_some) if background else None
         self._scrub = DeferredScrub(backend)
-        self.workers = Workers()
-        self.turns = TurnWriter(backend, partial(self.workers.submit, "turns"), lambda scopes: self.wake(*scopes))
+        self.pools = ThreadPools()
+        self.turns = TurnWriter(backend, partial(self.pools.submit, "turns"), lambda scopes: self.wake(*scopes))
         configured = settings.background_scopes
         self.served: Sequence[Scope] | None = None if configured is None else to_scopes(configured)
         """Scopes that the background work extracts, indexes and maintains; None means all."""
@@ -274,7 +274,7 @@ class Engine:
         extract = partial(self.extract_waiting, scope, self._extract_batch)
         if seconds == math.inf:
             return extract().extracted
-        running = self.workers.submit("jobs", partial(copy_context().run, extract))
+        running = self.pools.submit("jobs", partial(copy_context().run, extract))
         if not wait_for([running], seconds).done:
             running.cancel()  # unless it has begun
             return 0
@@ -289,13 +289,13 @@ class Engine:
         deadline = math.inf if timeout is None else time.monotonic() + timeout
         while True:
             with self._watchers.watching(episode_id) as settled:
-                waiting = await self.workers.run("reads", partial(self._waiting, scope, episode_id))
+                waiting = await self.pools.run("reads", partial(self._waiting, scope, episode_id))
                 left = _left(deadline)
                 if not waiting or self._is_over(left):
                     return waiting
                 if self._extraction is None or not self._serves(scope):
                     extract = asyncio.ensure_future(
-                        self.workers.run("jobs", partial(self.extract_waiting, scope, self._extract_batch))
+                        self.pools.run("jobs", partial(self.extract_waiting, scope, self._extract_batch))
                     )
                     try:
                         done, _ = await asyncio.wait([extract], timeout=None if left == math.inf else left)
@@ -578,7 +578,7 @@ class Engine:
             _log.warning("closing: %s", error)
         finally:
             self._parts.close()
-            self.workers.close()
+            self.pools.close()
 
 
 def _left(deadline: float) -> float:

@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from graphmem.background import Lane
+from graphmem.background import PoolName
 from graphmem.engine import Engine
 from graphmem.errors import InvalidInput
 from graphmem.inputs import to_scopes, to_text
@@ -107,9 +107,9 @@ M = TypeVar("M", bound=ScopedMemory)
 
 
 def in_thread(
-    method: Callable[Concatenate[M, P], R], lane: Lane = "reads"
+    method: Callable[Concatenate[M, P], R], pool: PoolName = "reads"
 ) -> Callable[Concatenate[M, P], Coroutine[Any, Any, R]]:
-    """Return the async form of a method, which runs on a thread of the memory, in a lane of its kind.
+    """Return the async form of a method, which runs on a thread of the memory, in the pool of its kind.
 
     A task that is cancelled while it waits leaves at once; the call is completed on its thread.
     """
@@ -118,7 +118,7 @@ def in_thread(
     @wraps(method)
     async def run(self: M, *args: P.args, **kwargs: P.kwargs) -> R:
         call: Callable[[], R] = partial(getattr(self, name), *args, **kwargs)
-        return await self._engine.workers.run(lane, call)  # pyright: ignore[reportPrivateUsage]
+        return await self._engine.pools.run(pool, call)  # pyright: ignore[reportPrivateUsage]
 
     run.__name__ = f"a{name}"
     run.__qualname__ = f"{method.__qualname__.rpartition('.')[0]}.a{name}"

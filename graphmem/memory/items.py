@@ -11,7 +11,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
 
-from graphmem.background import Lane
+from graphmem.background import PoolName
 from graphmem.errors import NotFound, StoreFull, StoreReadOnly
 from graphmem.ingest.turn_writer import BatchWriter
 from graphmem.inputs import to_limit
@@ -88,7 +88,7 @@ class Items(ScopedMemory):
         self._extract = extract
         self._places: dict[str, tuple[str, Namespace]] = {}
         """Place and namespace of versions by episode id; they never change."""
-        submit = partial(self._engine.workers.submit, "turns")
+        submit = partial(self._engine.pools.submit, "turns")
         self._writer = BatchWriter(submit, self._write_batch, lambda _: self._engine.wake(self.scope))
 
     # Writing ----------------------------------------------------------------------------------------
@@ -102,9 +102,9 @@ class Items(ScopedMemory):
         """`write` for async code; calls that arrive during a transaction share the next one."""
         await self._writer.store(partial(self._last, puts))
 
-    async def run(self, lane: Lane, call: Callable[[], T]) -> T:
+    async def run(self, pool: PoolName, call: Callable[[], T]) -> T:
         """Run a blocking call on a thread of the memory."""
-        return await self._engine.workers.run(lane, call)
+        return await self._engine.pools.run(pool, call)
 
     def _last(self, puts: Iterable[ItemPut]) -> Sequence[ItemPut]:
         """Return the last put of each path, redacted, in the order of the first ones."""

@@ -400,7 +400,7 @@ def test_a_call_that_is_cancelled_before_it_begins_is_not_made(opened: Callable[
     memory, release = opened(background=False), threading.Event()
 
     async def run() -> None:
-        busy = [memory._engine.workers.submit("jobs", lambda: release.wait(30)) for _ in range(4)]  # pyright: ignore[reportPrivateUsage]
+        busy = [memory._engine.pools.submit("jobs", lambda: release.wait(30)) for _ in range(4)]  # pyright: ignore[reportPrivateUsage]
         task = asyncio.create_task(memory.aadd_facts([("Ann Lee", "knows", "Bob Miller")]))
         await asyncio.sleep(0)
         task.cancel()
@@ -486,8 +486,8 @@ def test_a_memory_is_closed_while_all_threads_for_long_calls_are_taken(tmp_path:
     ended = threading.Event()
 
     async def run() -> None:
-        workers = memory.admin._engine.workers  # pyright: ignore[reportPrivateUsage]
-        jobs = [asyncio.ensure_future(workers.run("jobs", ended.wait)) for _ in range(8)]
+        pools = memory.admin._engine.pools  # pyright: ignore[reportPrivateUsage]
+        jobs = [asyncio.ensure_future(pools.run("jobs", ended.wait)) for _ in range(8)]
         await asyncio.sleep(0.1)
         try:
             await asyncio.wait_for(memory.aclose(0), 10)

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from graphmem import background
-from graphmem.background import BackgroundJob, ScopedJob, WakeTimer, Workers
+from graphmem.background import BackgroundJob, ScopedJob, ThreadPools, WakeTimer
 from graphmem.models import Scope
 
 
@@ -168,9 +168,9 @@ def test_idle_threads_for_async_code_end_and_running_calls_do_not(monkeypatch: p
     own_timer(monkeypatch)
     monkeypatch.setattr(background, "_KEPT", 0.05)
     before = named("graphmem-reads")
-    workers = Workers()
+    pools = ThreadPools()
     release = threading.Event()
-    running = workers.submit("reads", lambda: release.wait(30))
+    running = pools.submit("reads", lambda: release.wait(30))
     [timer] = named("test-timer")
     timer.join(0.3)
     assert timer.is_alive()
@@ -181,8 +181,8 @@ def test_idle_threads_for_async_code_end_and_running_calls_do_not(monkeypatch: p
     timer.join(30)
     assert not thread.is_alive()
     assert not timer.is_alive()
-    assert workers.submit("reads", lambda: 7).result(10) == 7
-    workers.close()
+    assert pools.submit("reads", lambda: 7).result(10) == 7
+    pools.close()
 
 
 def test_stopping_one_that_never_ran_is_no_error() -> None:
