@@ -75,7 +75,7 @@ class Engine:
         self._parts = parts
         self.backend, self.settings, self.ontology, self.clock = backend, settings, ontology, clock
         self.redactor, self.redaction = parts.redactor, parts.redaction
-        self._queue = queue = parts.queue()
+        self._queue = queue = parts.create_queue()
         ranker = parts.cross_encoder
         reranker = None if ranker is None else Reranker(ranker, settings.embedding_timeout)
         encoder, spreading = EpisodeEncoder(embedder, phrase_finder()), SpreadingOptions.of(settings)

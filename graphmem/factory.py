@@ -71,7 +71,7 @@ class Parts:
     links: NoteLinks | None
     clock: Callable[[], datetime]
 
-    def queue(self) -> ExtractionQueue | None:
+    def create_queue(self) -> ExtractionQueue | None:
         """Return the queue of the extractor; None without one."""
         if self.extractor is None:
             return None

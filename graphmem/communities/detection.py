@@ -158,7 +158,7 @@ def propagate_from(start: Ints, pairs: Pairs) -> Ints:
     changed nodes are visited in the next round.
     """
     label = start.copy()
-    waits = ~_settled(pairs, label)
+    waits = ~_has_majority(pairs, label)
     rank = _ranks(len(label), 0)
     for _ in range(ROUNDS):
         if not waits.any():
@@ -181,7 +181,7 @@ def _visit(graph: EntityGraph, turns: Sequence[Ints], label: Ints, waits: NDArra
         waits[graph.neighbor[entries(graph.begin, nodes[moved])]] = True
 
 
-def _settled(pairs: Pairs, label: Ints) -> NDArray[np.bool_]:
+def _has_majority(pairs: Pairs, label: Ints) -> NDArray[np.bool_]:
     """Return for each node whether its label has more than half of its edge weight, so that no other label can win."""
     inside = label[pairs.source] == label[pairs.target]
     return pairs.sums(np.where(inside, pairs.weight, -pairs.weight)) > 0

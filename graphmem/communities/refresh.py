@@ -250,12 +250,12 @@ class CommunityRefresh:
         """
         begun = time.perf_counter()
         with self._turn:
-            plan = self._settled(scope, algorithm or self._settings.community_algorithm)
+            plan = self._write_plan(scope, algorithm or self._settings.community_algorithm)
         summarized, failed = self._summarized(scope, plan, stopping)
         result = _result(plan, time.perf_counter() - begun)
         return result.changed(summarized=summarized, failed=failed)
 
-    def _settled(self, scope: Scope, algorithm: CommunityChoice) -> Plan:
+    def _write_plan(self, scope: Scope, algorithm: CommunityChoice) -> Plan:
         """Plan and write the changes, retrying on concurrent changes; return the written plan."""
         for _ in range(_TRIES):
             plan, state = self._plan(scope, algorithm)

@@ -106,7 +106,7 @@ def _write(backend: GraphBackend, scope: Scope, changes: Changes) -> None:
     displaced = {edge.id: edge for edge in _displaced(backend, scope, changes)}
     first = tuple(EdgeExpiry(e.id, e.valid_from, now, reason=STATED_SINCE) for e in displaced.values())
     backend.write(scope, replace(changes, expiries=(*first, *changes.expiries)))
-    _settle(backend, scope, {**before, **displaced}, now)
+    _propagate(backend, scope, {**before, **displaced}, now)
 
 
 def expiries_before_replacement(stored: Iterable[Edge], at: datetime) -> tuple[EdgeExpiry, ...]:
@@ -138,7 +138,7 @@ def _displaced(backend: GraphBackend, scope: Scope, changes: Changes) -> Iterabl
     return [edge for edge in backend.all_edges([scope], query, chunk=_CHUNK) if edge.id not in written]
 
 
-def _settle(backend: GraphBackend, scope: Scope, before: Mapping[str, Edge], now: datetime) -> None:
+def _propagate(backend: GraphBackend, scope: Scope, before: Mapping[str, Edge], now: datetime) -> None:
     """Bring the facts inferred from changed ones in line with their premises, and those inferred from these."""
     while before:
         after = backend.get_edges([scope], list(before))
