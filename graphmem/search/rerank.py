@@ -18,7 +18,7 @@ from graphmem.models.arrays import Float32s, Float64s, Int64s
 from graphmem.search.corpus import Corpus
 from graphmem.search.graph_channel import normalized
 from graphmem.text.terms import terms
-from graphmem.timed_calls import TimedCalls, on_timeout
+from graphmem.timed_calls import TimedCalls
 
 RRF_K = 60
 """Constant of reciprocal rank fusion (Cormack, Clarke and Büttcher 2009)."""
