@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from graphmem.ingest.extract.spacy import words
 from graphmem.ingest.extract.spacy.clauses import clauses, is_question
 from graphmem.ingest.extract.spacy.facts import EXPLICIT, Facts
-from graphmem.ingest.extract.spacy.labels import correct_labels
+from graphmem.ingest.extract.spacy.labels import correct_labels, is_code, is_word
 from graphmem.ingest.extract.spacy.names import End, Names
 from graphmem.ingest.extract.spacy.pasted import without_pasted
 from graphmem.ingest.extract.spacy.people import attributes, newcomers, relatives, separated
@@ -48,7 +48,7 @@ from graphmem.trust import is_assistant
 
 if TYPE_CHECKING:
     from spacy.language import Language
-    from spacy.tokens import Doc, Span
+    from spacy.tokens import Doc, Span, Token
 
 MAX_ENTITIES = 10
 MAX_EDGES = 15
@@ -62,6 +62,7 @@ CO_OCCURRENCE = 0.3
 MAX_CORRECTED = 2000
 _LONG = 1000
 """Characters of a message from which on it is rather a piece of writing, or quotes one."""
+_NO_WORDS = frozenset({"NORP", "LANGUAGE", "WORK_OF_ART"})
 _NEW_JOB = re.compile(r"\b(?:got|landed|accepted|took|found|offer|hired)\b")
 _MISTAKE = re.compile(
     r"\A\s?(?:(?:oh|oops|sorry|wait|no|actually|hold on)[,.!]? )?"
@@ -253,7 +254,7 @@ class SpacyExtractor(Extractor):
         mentioned: dict[tuple[str, str], ExtractedEntity] = {}
         starts: dict[str, datetime] = {}
         for sentence in doc.sents:
-            _add_names(mentioned, names, sentence)
+            _add_names(mentioned, names, sentence, talk=episode.speaker is not None)
             if len(sentence) > MAX_SENTENCE or is_question(sentence) or any(t.text == "=" for t in sentence):
                 continue
             before = len(edges)
@@ -331,13 +332,32 @@ def _is_small_talk(edge: ExtractedEdge, assistant: str, user: str) -> bool:
     return bool(user) and (user in (edge.source, edge.target) or edge.source.startswith(f"{user}'s "))
 
 
-def _add_names(mentioned: dict[tuple[str, str], ExtractedEntity], names: Names, sentence: Span) -> None:
-    """Add the entities that a sentence names to those of its text."""
-    for end in names.named(sentence):
+def _add_names(
+    mentioned: dict[tuple[str, str], ExtractedEntity], names: Names, sentence: Span, *, talk: bool = False
+) -> None:
+    """Add the entities that a sentence names to those of its text; in talk without plain words and cries."""
+    if talk and _is_cried(sentence):
+        return
+    for end, start in names.named(sentence).items():
         parts = re.findall(r"[^\W_]+", end.name.lower())
+        if talk and (is_code(end.name) or (end.label not in _NO_WORDS and _is_word(end.name, sentence.doc[start]))):
+            continue
         if not end.role and any(part not in ACRONYMS and not part.isdigit() for part in parts):
             found = ExtractedEntity(end.name, end.kind, confidence=0.8, guessed=True)
             mentioned.setdefault((end.name, end.kind), found)
+
+
+def _is_word(name: str, first: Token) -> bool:
+    """Return whether a name is only a word; not in "her name is Shadow" and in "the Eagles"."""
+    article = first if first.lower_ == "the" else first.doc[max(0, first.i - 1)]
+    definite = article.lower_ == "the" and first.dep_ != "compound"
+    return is_word(name) and first.dep_ not in ("attr", "oprd") and not definite
+
+
+def _is_cried(sentence: Span) -> bool:
+    """Return whether a sentence is in capitals, which distinguish no names."""
+    said = [t for t in sentence if t.is_alpha]
+    return len(said) > 2 and sum(t.is_upper for t in said) > len(said) * 0.7
 
 
 def _parses(pipeline: Language, texts: list[tuple[str, list[str]]]) -> list[Doc | Exception]:

@@ -7,6 +7,7 @@ person. Such a label is kept only where the sentence supports it; otherwise the 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
@@ -31,9 +32,13 @@ PLACES = _lines("places.txt")
 _GIVEN_NAMES = _lines("given_names.txt")
 PLAIN_NAMES = _GIVEN_NAMES - PLACES
 """Given names that are neither English words nor those of places."""
+SOFTWARE = frozenset(name.casefold() for name in _lines("software.txt"))
+_PRODUCTS = SOFTWARE | {name.casefold() for name in _lines("brands.txt")}
+_COMMON_WORDS = _lines("common_words.txt")
 _NAMES = _GIVEN_NAMES | {name.title() for name in words.COMMON_NAMES}
-_IN = frozenset("in to from near around through across outside via into toward towards".split())
+_IN = frozenset("in to from near around through across outside into toward towards".split())
 _AT = _IN | {"at", "of", "for"}
+_JOINTS = frozenset("and & for with vs versus".split())
 _VISITING = frozenset("visit leave reach tour explore".split())
 _JOINING = frozenset("join leave quit contact sue found start".split())
 _ADDRESSING = frozenset(
@@ -46,8 +51,18 @@ _OFFICES = frozenset("doctor professor president captain".split())
 _ACRONYM = re.compile(r"[A-Z]{2,6}")
 _BUILDINGS = frozenset("airport amphitheater amphitheatre arena bridge boulevard stadium station terminal".split())
 _HOUSES = frozenset("apartments bank bar cafe café church club hostel hotel inn pub restaurant school theatre".split())
-_REGION = re.compile(r"[A-Z]{2,3}|(?:[A-Z]\.)+[A-Z]?|(?:North|South|Mid)?-?(?:[Ee]ast|[Ww]est)|North|South")
-"""An abbreviation, or a quarter of the compass."""
+_FIRMS = frozenset("foundation group inc institute labs ventures".split())
+_REGION = re.compile(r"(?:[A-Z]\.)+[A-Z]?|(?:North|South|Mid)?-?(?:[Ee]ast|[Ww]est)|North|South")
+"""An abbreviation with dots, or a quarter of the compass."""
+_STATES = frozenset(
+    "AL AK AZ AR CA CO CT DC DE EU FL GA HI IA ID IL IN KS KY LA MA MD ME MI MN MO MS MT NC ND NE NH NJ NM NV NY NYC "
+    "NZ OH OK OR PA RI SC SD SF TN TX UAE UK US USA USSR UT VA VT WA WI WV WY".split()
+)
+_VERSION = re.compile(r"\s+v?\d[\d.]{0,8}$")
+_TICKET = re.compile(r"[A-Z]{2,10}-\d{2,9}")
+_CAMEL_CASE = re.compile(r"(?!Mac[A-Z]|Fitz[A-Z])[A-Za-z]{0,20}[a-z]{3}[A-Z]")
+_CODE = re.compile(r"[(){}]|::|^[a-z]{2,20}[A-Z]|^[a-z]{1,20}\d|\w\.[A-Z]|\.[a-z]{1,20}[A-Z]")
+"""Punctuation or capitals of an identifier in code."""
 
 
 def correct_labels(doc: Doc) -> Doc:
@@ -55,13 +70,53 @@ def correct_labels(doc: Doc) -> Doc:
     for token in doc:
         if token.norm_ == KNOWN_NAME and token.pos_ in ("NOUN", "ADJ", "VERB"):
             token.pos_, token.tag_ = "PROPN", "NNP"
-    labels = {ent: _label(ent) for ent in doc.ents}
+    labels = {part: _label(part) for ent in doc.ents for part in _parts(_whole(ent))}
     missed = (t for t in doc if t.norm_ == KNOWN_NAME and not t.ent_type_ and t.pos_ == "PROPN")
     labels |= {doc[token.i : token.i + 1]: "PERSON" for token in missed}
-    if any(label != ent.label_ for ent, label in labels.items()):
+    if tuple(labels.items()) != tuple((ent, ent.label_) for ent in doc.ents):
         spans = (doc.char_span(ent.start_char, ent.end_char, label) for ent, label in labels.items())
         doc.ents = [span for span in spans if span is not None]
     return doc
+
+
+def _whole(name: Span) -> Span:
+    """Return a given name with the family name after it, if that isn't recognized."""
+    after = name.doc[name.end : name.end + 1]
+    if name.label_ != "PERSON" or len(name) > 1 or name.text not in _NAMES or not after or after[0].is_sent_start:
+        return name
+    last = after[0]
+    if last.ent_type_ or last.tag_ != "NNP" or not last.text.istitle() or last.lower_ in _COMMON_WORDS | words.CALENDAR:
+        return name
+    return name.doc.char_span(name.start_char, last.idx + len(last), label="PERSON") or name
+
+
+def _parts(name: Span) -> Iterator[Span]:
+    """Yield the names in what is recognized as one: "Coinbase and Airbnb", if they are known."""
+    joint = next((t for t in name[1:-1] if t.lower_ in _JOINTS), None)
+    if joint is None or name.label_ not in words.ENTITY_TYPES or name.text.casefold() in _PRODUCTS:
+        yield name
+        return
+    parts = name.doc[name.start : joint.i], name.doc[joint.i + 1 : name.end]
+    known = [part.text.casefold() in _PRODUCTS or part.text in PLACES for part in parts]
+    if all(known) or (any(known) and joint.lower_ in ("and", "&") and all(part.text[0].isupper() for part in parts)):
+        spans = (name.doc.char_span(part.start_char, part.end_char, label=name.label_) for part in parts)
+        yield from (span for span in spans if span is not None)
+    else:
+        yield name
+
+
+def is_word(name: str) -> bool:
+    """Return whether a name is only a frequent English word with a capital: "Customer"."""
+    word = name.lower()
+    if word in _PRODUCTS or word in words.TECHNOLOGIES or name in _NAMES:
+        return False
+    return word in _COMMON_WORDS or word.removesuffix("s") in _COMMON_WORDS
+
+
+def is_code(name: str) -> bool:
+    """Return whether a name is an identifier in code, or consists of single letters: "isArray", "K and S"."""
+    letters = all(len(part) == 1 for part in name.split(" and "))
+    return letters or (name.lower() not in _PRODUCTS and _CODE.search(name) is not None)
 
 
 def _label(name: Span) -> str:
@@ -71,9 +126,11 @@ def _label(name: Span) -> str:
     head, in_list = _head(root), name.text in PLACES
     if in_list and name.text not in _NAMES:
         return "GPE" if label not in words.PLACES and head in _IN else label
+    if product := _label_of_product(name, head):
+        return product
     if len(name) > 1:
         return _label_of_several(name)
-    if root.lower_ in words.KIN or not root.is_alpha:
+    if root.lower_ in words.KIN or (not root.is_alpha and label not in ("PERSON", "ORG", *words.PLACES)):
         return label
     is_given = root.text in _NAMES or root.norm_ == KNOWN_NAME
     if label != "PERSON" and is_given and not in_list:
@@ -92,9 +149,29 @@ def _label(name: Span) -> str:
     return label
 
 
+def _label_of_product(name: Span, head: str) -> str:
+    """Return the label of a known product or firm, or of what is written like a product; "" of another name."""
+    key = name.text.casefold().removeprefix("the ").removesuffix(".com")
+    if key in SOFTWARE or _VERSION.sub("", key) in SOFTWARE:
+        return "PRODUCT"
+    if key in _PRODUCTS:
+        return name.label_ if name.label_ in ("ORG", "PRODUCT") else "ORG"
+    is_firm = name.label_ == "ORG" and (head in _JOINING | {"at", "by"} or name.root.dep_ == "appos")
+    if len(name) > 1 or is_firm or name.label_ not in ("PERSON", "ORG", *words.PLACES):
+        return ""
+    if name[0].is_sent_start and name.doc[name.end : name.end + 1].text in (",", ":"):
+        return ""  # a nick that is addressed
+    if _TICKET.fullmatch(name.text):
+        return THING
+    mixed = any(c.isdigit() for c in name.text) and any(c.isalpha() for c in name.text)
+    return "PRODUCT" if mixed or _CAMEL_CASE.match(name.text) or _CODE.search(name.text) else ""
+
+
 def _is_place(name: Span, head: str) -> bool:
     """Return whether a sentence or its form supports that a name is one of a place."""
     root = name.root
+    if name.text.isupper() and len(name.text) < 5:
+        return name.text in _STATES
     if head in _AT | _VISITING or root.dep_ == "appos" or _specifies(root) or _is_definite(name) or _is_within(name):
         return True
     alone = len([t for t in root.sent if not t.is_punct]) == 1
@@ -104,10 +181,11 @@ def _is_place(name: Span, head: str) -> bool:
 def _is_organization(name: Span, head: str) -> bool:
     """Return whether a name is one of an organization; doubtful are abbreviations and the first word of a sentence."""
     root = name.root
-    doubtful = _ACRONYM.fullmatch(name.text) or (root.is_sent_start and root.dep_ != "nsubj")
-    if not doubtful or head in _AT | _JOINING | {"by", "with"} or root.dep_ == "appos":
+    if root.lower_ in words.ORGANIZATIONS or head in _JOINING | {"at", "by", "with"} or root.dep_ == "appos":
         return True
-    return _acts(root) or _is_definite(name) or root.lower_ in words.ORGANIZATIONS
+    if _ACRONYM.fullmatch(name.text):
+        return False
+    return _acts(root) or _is_definite(name) or _specifies(root)
 
 
 def _label_of_several(name: Span) -> str:
@@ -117,14 +195,30 @@ def _label_of_several(name: Span) -> str:
         return "EVENT"
     if name.label_ not in ("PERSON", "ORG", "PRODUCT", "EVENT", *words.PLACES):
         return name.label_
-    if any(t.lower_ in words.TECHNOLOGIES for t in name):
+    if last in _FIRMS:
+        return "ORG"
+    if any(t.lower_ in words.TECHNOLOGIES or _CAMEL_CASE.match(t.text) for t in name) or _is_software(name):
+        return "PRODUCT"
+    if last[0].isdigit() and name.label_ in ("PERSON", "ORG", *words.PLACES):
         return "PRODUCT"
     if last in words.STREETS | _BUILDINGS:
         return "FAC"
     if last in _HOUSES and name.label_ == "PERSON":
         return "ORG"
+    if name.label_ == "PERSON" and all(_is_plain(t) for t in name):
+        return THING
     is_titled = first.istitle() and first.lower().strip(".") in _TITLES and name[-1].tag_ != "NN"
     return "PERSON" if is_titled else name.label_
+
+
+def _is_software(name: Span) -> bool:
+    """Return whether a name begins with that of a product and continues with words: "Stripe Connect"."""
+    known = _PRODUCTS if all(_is_plain(t) for t in name[1:]) else SOFTWARE
+    return name.label_ not in ("ORG", *words.PLACES) and name[0].lower_ in known
+
+
+def _is_plain(token: Token) -> bool:
+    return token.lower_ in _COMMON_WORDS and token.text not in _NAMES
 
 
 def _head(token: Token) -> str:

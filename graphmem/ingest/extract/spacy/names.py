@@ -41,6 +41,7 @@ _AFTER_NAME = re.compile(
     r"(?:(?:last|next|this) \w+|and|[Dd]id|[Ll]et|[Pp]lease|[Tt]hanks|[Tt]hx|ok|[Oo]kay|"
     r"[Yy]esterday|[Tt]oday|[Tt]omorrow|[Tt]onight|[Yy]ay|[Ww]ow|[Ll]ol|[Oo]mg)$"
 )
+_NO_NOUNS = frozenset("RB VBG VBP UH IN WRB MD CC".split())
 _OPENINGS = frozenset("yeah yep yes no oh ok okay hey hi hello look wait well so please wow huh thanks bye".split())
 """Words before a name in a sentence that only address somebody."""
 _NO_NAMES = frozenset(
@@ -283,7 +284,7 @@ class Names:
 
     def _of_entity(self, span: Span) -> End | None:
         """Return the end for a recognized name."""
-        while len(span) > 1 and span[0].is_sent_start and (span[0].tag_ == "RB" or span[0].lower_ in _OPENINGS):
+        while len(span) > 1 and span[0].is_sent_start and (span[0].tag_ in _NO_NOUNS or span[0].lower_ in _OPENINGS):
             span = span[1:]  # "Luckily Jana" at the beginning of a sentence
         owns = span[-1].tag_ == "POS" and span[-1].head.dep_ == "poss"  # without an owned noun "Luigi's" is a name
         text = _AFTER_NAME.sub("", (span[:-1] if owns and len(span) > 1 else span).text.strip())

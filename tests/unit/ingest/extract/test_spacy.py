@@ -909,8 +909,8 @@ TYPES = [
     ("I have to ask Claudia about the room.", "Claudia", "person"),
     ("We search around Anaheim.", "Anaheim", "location"),
     ("We stayed in Chefchaouen.", "Chefchaouen", "location"),
-    ("We couldn't find Nvidia.", "Nvidia", "concept"),
-    ("I jump on Instagram before I sleep.", "Instagram", "concept"),
+    ("We couldn't find Nvidia.", "Nvidia", "organization"),
+    ("I jump on Instagram before I sleep.", "Instagram", "technology"),
     ("The printer has a new NIC and NTFS is slow.", "NTFS", "concept"),
     ("Aunt Monica called.", "Aunt Monica", "person"),
     ("I worked for NASA.", "NASA", "organization"),
@@ -937,3 +937,34 @@ def test_names_end_before_the_words_of_an_address(say: Say) -> None:
 def test_given_names_of_many_languages_are_names_of_persons(say: Say, name: str) -> None:
     assert (name, "lives_in", "Antwerp") in say.facts(f"{name} lives in Antwerp.")
     assert (name, "works_at", "Siemens") in say.facts(f"{name} works at Siemens.")
+
+
+PRODUCTS = [
+    ("The guest compared it to WordPress.", "WordPress", "technology"),
+    ("People come from Shopify.", "Shopify", "organization"),
+    ("We moved away from SvelteKit.", "SvelteKit", "technology"),
+    ("We looked at Coinbase and Airbnb last week.", "Airbnb", "organization"),
+    ("I read about Grafana Labs today.", "Grafana Labs", "organization"),
+    ("An update fixes the XSS bug.", "XSS", "concept"),
+    ("I saw Richard Stallman there.", "Richard Stallman", "person"),
+    ("Her name is Shadow!", "Shadow", "organization"),
+    ("We visited the Eiffel Tower.", "Eiffel Tower", "location"),
+]
+
+
+@pytest.mark.parametrize(("text", "name", "kind"), PRODUCTS)
+def test_types_of_products_and_firms(say: Say, text: str, name: str, kind: str) -> None:
+    assert {e.name: e.entity_type for e in say(text).entities}.get(name) == kind
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "You need to save it on a Customer as a Card.",
+        "It uses isArray and Date.prototype.getDay here.",
+        "What is the point of the K and S prefix?",
+        "CANE YOU HELP ME INSTALL THIS",
+    ],
+)
+def test_words_and_code_are_no_names(say: Say, text: str) -> None:
+    assert not {e.name for e in say(text).entities} - {"Nora", "Walter"}
