@@ -129,8 +129,8 @@ def _is_telling(clause: Clause, said: Statement, period: Period) -> bool:
         return False  # "I'd like to watch a movie", "I want to buy tickets"
     if said.relation == f"wants_to_{lemma}" and lemma in words.LIFE_PLANS - {"have"}:
         return True
-    if lemma == "take" and any(c.lower_ in words.DEFINITE for t in objects_of(clause.verb, "dobj") for c in t.children):
-        return False  # "I take the first ones"
+    if _is_of_the_talk(clause, lemma):
+        return False
     done = [t for t in objects_of(clause.verb, "dobj") if lemma == "do" and t.lower_ not in words.MEASURES]
     if any(c.dep_ in ("det", "poss") for t in done for c in t.children):
         return False  # "we do a round", not "I do yoga"
@@ -157,6 +157,18 @@ def _is_telling(clause: Clause, said: Statement, period: Period) -> bool:
         habit = clause.verb.tag_ in ("VBP", "VBZ") or _is_abstinence(clause)
         return habit or clause.ongoing or bool(clause.stance) or clause.ended or clause.began
     return lemma in words.TELLING or (clause.stance == "plans_to" and period.begin is not None and lemma != "need")
+
+
+def _is_of_the_talk(clause: Clause, lemma: str) -> bool:
+    """Return whether a clause is about something at hand: "I take the first ones", "I enjoyed this post"."""
+    determiners = {c.lower_ for t in objects_of(clause.verb, "dobj") for c in t.children if c.dep_ in ("det", "poss")}
+    if lemma in words.LIKING and determiners & {"this", "these", "those"}:
+        return True
+    if lemma in ("take", "give"):
+        given = any(t.lower_ in ("him", "her", "them", "it") for t in objects_of(clause.verb, "dative"))
+        return bool(determiners & words.DEFINITE) or given
+    once = clause.past and not (clause.ongoing or clause.began or clause.stance)
+    return lemma == "use" and once and "the" in determiners
 
 
 def _is_passing(clause: Clause, said: Statement, period: Period) -> bool:

@@ -51,6 +51,12 @@ _OFFICES = frozenset("doctor professor president captain".split())
 _ACRONYM = re.compile(r"[A-Z]{2,6}")
 _BUILDINGS = frozenset("airport amphitheater amphitheatre arena bridge boulevard stadium station terminal".split())
 _HOUSES = frozenset("apartments bank bar cafe café church club hostel hotel inn pub restaurant school theatre".split())
+_DEVICES = frozenset(
+    "preferences settings system cable card component components behavior driver drivers manager editor browser "
+    "server desktop api sdk app plugin extension framework protocol toolkit engine package kernel terminal console "
+    "client tool tools version release edition proposal syntax script phone laptop printer drive player machine".split()
+)
+"""Last words of names of products: "Sound Preferences"."""
 _FIRMS = frozenset("foundation group inc institute labs ventures".split())
 _REGION = re.compile(r"(?:[A-Z]\.)+[A-Z]?|(?:North|South|Mid)?-?(?:[Ee]ast|[Ww]est)|North|South")
 """An abbreviation with dots, or a quarter of the compass."""
@@ -61,8 +67,11 @@ _STATES = frozenset(
 _VERSION = re.compile(r"\s+v?\d[\d.]{0,8}$")
 _TICKET = re.compile(r"[A-Z]{2,10}-\d{2,9}")
 _CAMEL_CASE = re.compile(r"(?!Mac[A-Z]|Fitz[A-Z])[A-Za-z]{0,20}[a-z]{3}[A-Z]")
-_CODE = re.compile(r"[(){}]|::|^[a-z]{2,20}[A-Z]|^[a-z]{1,20}\d|\w\.[A-Z]|\.[a-z]{1,20}[A-Z]")
-"""Punctuation or capitals of an identifier in code."""
+_CODE = re.compile(
+    r"[(){}]|::|^[a-z]{2}-[A-Z]{2}$|^(?:Pre|Post|Non)-|"
+    r"^[a-z]{2,20}[A-Z]|^[a-z]{1,20}\d|\w\.[A-Z]|\.[a-z]{1,20}[A-Z]"
+)
+"""Punctuation or capitals of an identifier in code or of a locale, or a prefix."""
 
 
 def correct_labels(doc: Doc) -> Doc:
@@ -72,7 +81,7 @@ def correct_labels(doc: Doc) -> Doc:
             token.pos_, token.tag_ = "PROPN", "NNP"
     labels = {part: _label(part) for ent in doc.ents for part in _parts(_whole(ent))}
     missed = (t for t in doc if t.norm_ == KNOWN_NAME and not t.ent_type_ and t.pos_ == "PROPN")
-    labels |= {doc[token.i : token.i + 1]: "PERSON" for token in missed}
+    labels |= {_whole(name): "PERSON" for name in (doc[t.i : t.i + 1] for t in missed)}
     if tuple(labels.items()) != tuple((ent, ent.label_) for ent in doc.ents):
         spans = (doc.char_span(ent.start_char, ent.end_char, label) for ent, label in labels.items())
         doc.ents = [span for span in spans if span is not None]
@@ -82,7 +91,13 @@ def correct_labels(doc: Doc) -> Doc:
 def _whole(name: Span) -> Span:
     """Return a given name with the family name after it, if that isn't recognized."""
     after = name.doc[name.end : name.end + 1]
-    if name.label_ != "PERSON" or len(name) > 1 or name.text not in _NAMES or not after or after[0].is_sent_start:
+    if (
+        name.label_ not in ("PERSON", "")
+        or len(name) > 1
+        or name.text not in _NAMES
+        or not after
+        or after[0].is_sent_start
+    ):
         return name
     last = after[0]
     if last.ent_type_ or last.tag_ != "NNP" or not last.text.istitle() or last.lower_ in _COMMON_WORDS | words.CALENDAR:
@@ -129,7 +144,7 @@ def _label(name: Span) -> str:
     if product := _label_of_product(name, head):
         return product
     if len(name) > 1:
-        return _label_of_several(name)
+        return _label_of_several(name, head)
     if root.lower_ in words.KIN or (not root.is_alpha and label not in ("PERSON", "ORG", *words.PLACES)):
         return label
     is_given = root.text in _NAMES or root.norm_ == KNOWN_NAME
@@ -188,7 +203,7 @@ def _is_organization(name: Span, head: str) -> bool:
     return _acts(root) or _is_definite(name) or _specifies(root)
 
 
-def _label_of_several(name: Span) -> str:
+def _label_of_several(name: Span, head: str) -> str:
     """Return the label of a name of several words."""
     first, last = name[0].text, name[-1].lower_
     if any(t.lower_ in ("vs", "vs.") for t in name):
@@ -203,6 +218,10 @@ def _label_of_several(name: Span) -> str:
         return "PRODUCT"
     if last in words.STREETS | _BUILDINGS:
         return "FAC"
+    if last in _DEVICES and name.label_ != "PRODUCT" and head not in _JOINING | {"at", "by"}:
+        return "PRODUCT"
+    if name.label_ in words.PLACES and first in PLAIN_NAMES and len(name) == 2 and not _is_plain(name[1]):
+        return "PERSON"
     if last in _HOUSES and name.label_ == "PERSON":
         return "ORG"
     if name.label_ == "PERSON" and all(_is_plain(t) for t in name):

@@ -13,7 +13,7 @@ from graphmem.errors import InvalidEntityName
 from graphmem.ingest.extract.spacy import words
 from graphmem.ingest.extract.spacy.clauses import examples, given_names, governor, joins_verb, names_given, subjects_of
 from graphmem.ingest.extract.spacy.kin import introduced, listed, role_of
-from graphmem.ingest.extract.spacy.labels import THING
+from graphmem.ingest.extract.spacy.labels import THING, is_word
 from graphmem.ontology import Ontology
 from graphmem.text.normalize import canonical, require_name
 
@@ -41,11 +41,12 @@ _AFTER_NAME = re.compile(
     r"(?:(?:last|next|this) \w+|and|[Dd]id|[Ll]et|[Pp]lease|[Tt]hanks|[Tt]hx|ok|[Oo]kay|"
     r"[Yy]esterday|[Tt]oday|[Tt]omorrow|[Tt]onight|[Yy]ay|[Ww]ow|[Ll]ol|[Oo]mg)$"
 )
-_NO_NOUNS = frozenset("RB VBG VBP UH IN WRB MD CC".split())
+_NO_NOUNS = frozenset("RB VB VBG VBP UH IN WRB MD CC".split())
 _OPENINGS = frozenset("yeah yep yes no oh ok okay hey hi hello look wait well so please wow huh thanks bye".split())
 """Words before a name in a sentence that only address somebody."""
 _NO_NAMES = frozenset(
     "ill im ive id dont cant wont didnt doesnt isnt y'know y'all yall afaik imho iirc rofl lmao brb nah naw noo ooh "
+    "whoah woah ohh ahh aww argh ugh uhh "
     "blah alrighty ya dude dang lemme gimme pfft uhhuh fahrenheit celsius ok okay hmm mr mrs ms miss dr".split()
 )
 """Keys of what is written like a name, but is none: "Ill call you"."""
@@ -121,6 +122,17 @@ def _names_in(span: Span) -> Iterator[Span]:
 
 def _is_legal_form(token: Token) -> bool:
     return token.lower_.strip(".") in words.LEGAL_FORMS and not token.is_lower  # not "as"
+
+
+def _trimmed(name: Span) -> Span:
+    """Return a name without the words around it: "Luckily Jana" at the beginning of a sentence, "that Susan person"."""
+    doc, first = name.doc, name[0]
+    opens = first.is_sent_start and (first.tag_ in _NO_NOUNS or first.lower_ in _OPENINGS)
+    start, end = name.start + (opens and len(name) > 1), name.end
+    while end - start > 1 and name.label_ == "PERSON" and doc[end - 1].is_lower and is_word(doc[end - 1].text):
+        end -= 1
+    part = doc[start:end]
+    return doc.char_span(part.start_char, part.end_char, label=name.label_) or name
 
 
 class Names:
@@ -284,8 +296,7 @@ class Names:
 
     def _of_entity(self, span: Span) -> End | None:
         """Return the end for a recognized name."""
-        while len(span) > 1 and span[0].is_sent_start and (span[0].tag_ in _NO_NOUNS or span[0].lower_ in _OPENINGS):
-            span = span[1:]  # "Luckily Jana" at the beginning of a sentence
+        span = _trimmed(span)
         owns = span[-1].tag_ == "POS" and span[-1].head.dep_ == "poss"  # without an owned noun "Luigi's" is a name
         text = _AFTER_NAME.sub("", (span[:-1] if owns and len(span) > 1 else span).text.strip())
         maker = self.doc[span.start - 1] if span.start > 0 and span.label_ == "PRODUCT" else None

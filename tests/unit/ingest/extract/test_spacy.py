@@ -946,6 +946,10 @@ PRODUCTS = [
     ("We looked at Coinbase and Airbnb last week.", "Airbnb", "organization"),
     ("I read about Grafana Labs today.", "Grafana Labs", "organization"),
     ("An update fixes the XSS bug.", "XSS", "concept"),
+    ("Regarding Mike, I agree with him.", "Mike", "person"),
+    ("He changed something in Sound Preferences.", "Sound Preferences", "technology"),
+    ("They met in the Richard Stallman days.", "Richard Stallman", "person"),
+    ("Do you think that Susan person is late?", "Susan", "person"),
     ("I saw Richard Stallman there.", "Richard Stallman", "person"),
     ("Her name is Shadow!", "Shadow", "organization"),
     ("We visited the Eiffel Tower.", "Eiffel Tower", "location"),
@@ -963,8 +967,26 @@ def test_types_of_products_and_firms(say: Say, text: str, name: str, kind: str) 
         "You need to save it on a Customer as a Card.",
         "It uses isArray and Date.prototype.getDay here.",
         "What is the point of the K and S prefix?",
+        "It shows en-GB here.",
+        "Pre-Covid he was on the road.",
+        "Whoah, hockey was a mistake!",
         "CANE YOU HELP ME INSTALL THIS",
     ],
 )
 def test_words_and_code_are_no_names(say: Say, text: str) -> None:
     assert not {e.name for e in say(text).entities} - {"Nora", "Walter"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["I enjoyed this blog post.", "I gave him some medicine.", "I gave you the exact lines.", "I used the humidifier."],
+)
+def test_what_is_at_hand_is_no_fact(say: Say, text: str) -> None:
+    assert not say.facts(text)
+
+
+def test_what_somebody_adopted_or_uses_is_a_fact(say: Say) -> None:
+    assert say.facts("I adopted this cute puppy last week. I use the green lamp every day.") == {
+        ("Nora", "adopted", "puppy"),
+        ("Nora", "uses", "green lamp"),
+    }
