@@ -340,18 +340,19 @@ def _add_names(
         return
     for end, start in names.named(sentence).items():
         parts = re.findall(r"[^\W_]+", end.name.lower())
-        if talk and (is_code(end.name) or (end.label not in _NO_WORDS and _is_word(end.name, sentence.doc[start]))):
+        if talk and (is_code(end.name) or (end.label not in _NO_WORDS and _is_word(end, sentence.doc[start]))):
             continue
         if not end.role and any(part not in ACRONYMS and not part.isdigit() for part in parts):
             found = ExtractedEntity(end.name, end.kind, confidence=0.8, guessed=True)
             mentioned.setdefault((end.name, end.kind), found)
 
 
-def _is_word(name: str, first: Token) -> bool:
-    """Return whether a name is only a word; not in "her name is Shadow" and in "the Eagles"."""
+def _is_word(end: End, first: Token) -> bool:
+    """Return whether a name is only a word; not in "her name is Shadow", "the Eagles" and "the Gulf"."""
     article = first if first.lower_ == "the" else first.doc[max(0, first.i - 1)]
-    definite = article.lower_ == "the" and first.dep_ != "compound"
-    return is_word(name) and first.dep_ not in ("attr", "oprd") and not definite
+    kept = first.dep_ != "compound" and (end.name.endswith("s") or end.label in ("LOC", "FAC", "EVENT"))
+    named = first.dep_ in ("attr", "oprd") or (kept and article.lower_ == "the")
+    return not named and is_word(end.name)
 
 
 def _is_cried(sentence: Span) -> bool:

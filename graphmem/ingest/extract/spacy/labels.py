@@ -48,7 +48,7 @@ _USING = frozenset("use install run download upgrade configure update compile re
 _TAKING = frozenset("take prescribe inject swallow".split())
 _TITLES = frozenset("mr mrs ms miss misses mister dr prof sir aunt auntie uncle".split())
 _OFFICES = frozenset("doctor professor president captain".split())
-_ACRONYM = re.compile(r"[A-Z]{2,6}")
+_ACRONYM = re.compile(r"[A-Z][A-Za-z]{0,4}[A-Z]")
 _BUILDINGS = frozenset("airport amphitheater amphitheatre arena bridge boulevard stadium station terminal".split())
 _HOUSES = frozenset("apartments bank bar cafe café church club hostel hotel inn pub restaurant school theatre".split())
 _DEVICES = frozenset(
@@ -57,6 +57,7 @@ _DEVICES = frozenset(
     "client tool tools version release edition proposal syntax script phone laptop printer drive player machine".split()
 )
 """Last words of names of products: "Sound Preferences"."""
+_PEOPLES = frozenset({"NORP", "LANGUAGE", "LAW"})
 _FIRMS = frozenset("foundation group inc institute labs ventures".split())
 _REGION = re.compile(r"(?:[A-Z]\.)+[A-Z]?|(?:North|South|Mid)?-?(?:[Ee]ast|[Ww]est)|North|South")
 """An abbreviation with dots, or a quarter of the compass."""
@@ -69,7 +70,7 @@ _TICKET = re.compile(r"[A-Z]{2,10}-\d{2,9}")
 _CAMEL_CASE = re.compile(r"(?!Mac[A-Z]|Fitz[A-Z])[A-Za-z]{0,20}[a-z]{3}[A-Z]")
 _CODE = re.compile(
     r"[(){}]|::|^[a-z]{2}-[A-Z]{2}$|^(?:Pre|Post|Non)-|"
-    r"^[a-z]{2,20}[A-Z]|^[a-z]{1,20}\d|\w\.[A-Z]|\.[a-z]{1,20}[A-Z]"
+    r"^[a-z]{2,20}[A-Z]|^[a-z]{1,20}\d|\w\.[A-Z]|\.[a-z]{1,20}[A-Z]|[a-z]\.[a-z]{2,20}\.[a-z]"
 )
 """Punctuation or capitals of an identifier in code or of a locale, or a prefix."""
 
@@ -136,13 +137,15 @@ def is_code(name: str) -> bool:
 
 def _label(name: Span) -> str:
     label, root = name.label_, name.root
-    if label not in words.ENTITY_TYPES or label in ("NORP", "LANGUAGE", "LAW"):
-        return label
     head, in_list = _head(root), name.text in PLACES
+    if label not in words.ENTITY_TYPES:
+        return label
     if in_list and name.text not in _NAMES:
-        return "GPE" if label not in words.PLACES and head in _IN else label
+        return "GPE" if label not in (*words.PLACES, *_PEOPLES) and head in _IN else label
     if product := _label_of_product(name, head):
         return product
+    if label in _PEOPLES:
+        return label
     if len(name) > 1:
         return _label_of_several(name, head)
     if root.lower_ in words.KIN or (not root.is_alpha and label not in ("PERSON", "ORG", *words.PLACES)):
@@ -167,7 +170,9 @@ def _label(name: Span) -> str:
 def _label_of_product(name: Span, head: str) -> str:
     """Return the label of a known product or firm, or of what is written like a product; "" of another name."""
     key = name.text.casefold().removeprefix("the ").removesuffix(".com")
-    if key in SOFTWARE or _VERSION.sub("", key) in SOFTWARE:
+    if name.label_ == "LANGUAGE":
+        return ""
+    if key in SOFTWARE or key.endswith(".js") or _VERSION.sub("", key) in SOFTWARE:
         return "PRODUCT"
     if key in _PRODUCTS:
         return name.label_ if name.label_ in ("ORG", "PRODUCT") else "ORG"

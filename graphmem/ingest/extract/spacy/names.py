@@ -127,8 +127,8 @@ def _is_legal_form(token: Token) -> bool:
 def _trimmed(name: Span) -> Span:
     """Return a name without the words around it: "Luckily Jana" at the beginning of a sentence, "that Susan person"."""
     doc, first = name.doc, name[0]
-    opens = first.is_sent_start and (first.tag_ in _NO_NOUNS or first.lower_ in _OPENINGS)
-    start, end = name.start + (opens and len(name) > 1), name.end
+    opens = len(name) > 1 and first.is_sent_start and (first.tag_ in _NO_NOUNS or first.lower_ in _OPENINGS)
+    start, end = name.start + bool(opens), name.end
     while end - start > 1 and name.label_ == "PERSON" and doc[end - 1].is_lower and is_word(doc[end - 1].text):
         end -= 1
     part = doc[start:end]
