@@ -351,7 +351,8 @@ def _is_word(end: End, first: Token) -> bool:
     """Return whether a name is only a word; not in "her name is Shadow", "the Eagles" and "the Gulf"."""
     article = first if first.lower_ == "the" else first.doc[max(0, first.i - 1)]
     kept = first.dep_ != "compound" and (end.name.endswith("s") or end.label in ("LOC", "FAC", "EVENT"))
-    named = first.dep_ in ("attr", "oprd") or (kept and article.lower_ == "the")
+    placed = end.label in PLACES and first.dep_ == "pobj" and first.head.lower_ in ("in", "to", "from", "near")
+    named = ((first.dep_ in ("attr", "oprd") or placed) and not first.n_lefts) or (kept and article.lower_ == "the")
     return not named and is_word(end.name)
 
 

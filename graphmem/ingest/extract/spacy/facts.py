@@ -168,7 +168,7 @@ def _is_of_the_talk(clause: Clause, lemma: str) -> bool:
         given = any(t.lower_ in ("him", "her", "them", "it") for t in objects_of(clause.verb, "dative"))
         return bool(determiners & words.DEFINITE) or given
     once = clause.past and not (clause.ongoing or clause.began or clause.stance)
-    return lemma == "use" and once and "the" in determiners
+    return lemma in ("use", "read", "watch") and once and "the" in determiners
 
 
 def _is_passing(clause: Clause, said: Statement, period: Period) -> bool:

@@ -58,7 +58,10 @@ _DEVICES = frozenset(
 )
 """Last words of names of products: "Sound Preferences"."""
 _PEOPLES = frozenset({"NORP", "LANGUAGE", "LAW"})
-_FIRMS = frozenset("foundation group inc institute labs ventures".split())
+_FIRMS = frozenset(
+    "agency association bank board church club college company council court foundation group hospital inc institute "
+    "labs league market museum nations party police school society store studios team union university ventures".split()
+)
 _REGION = re.compile(r"(?:[A-Z]\.)+[A-Z]?|(?:North|South|Mid)?-?(?:[Ee]ast|[Ww]est)|North|South")
 """An abbreviation with dots, or a quarter of the compass."""
 _STATES = frozenset(
@@ -122,7 +125,7 @@ def _parts(name: Span) -> Iterator[Span]:
 
 
 def is_word(name: str) -> bool:
-    """Return whether a name is only a frequent English word with a capital: "Customer"."""
+    """Return whether a name is only a English word with a capital: "Customer"."""
     word = name.lower()
     if word in _PRODUCTS or word in words.TECHNOLOGIES or name in _NAMES:
         return False
@@ -158,6 +161,8 @@ def _label(name: Span) -> str:
             return "PRODUCT"
         if head in _TAKING and not any(c.dep_ == "prep" and c.i > root.i for c in root.head.children):
             return THING
+    if label in ("PERSON", "ORG") and _is_introduced(root):
+        return "PERSON"
     if label in words.PLACES:
         return label if in_list or _is_place(name, head) else THING
     if label == "ORG":
@@ -201,11 +206,11 @@ def _is_place(name: Span, head: str) -> bool:
 def _is_organization(name: Span, head: str) -> bool:
     """Return whether a name is one of an organization; doubtful are abbreviations and the first word of a sentence."""
     root = name.root
-    if root.lower_ in words.ORGANIZATIONS or head in _JOINING | {"at", "by", "with"} or root.dep_ == "appos":
+    if root.lower_ in words.ORGANIZATIONS or head in _JOINING | {"at", "by", "with"}:
         return True
     if _ACRONYM.fullmatch(name.text):
         return False
-    return _acts(root) or _is_definite(name) or _specifies(root)
+    return root.dep_ == "appos" or _acts(root) or _is_definite(name) or _specifies(root)
 
 
 def _label_of_several(name: Span, head: str) -> str:
@@ -215,7 +220,7 @@ def _label_of_several(name: Span, head: str) -> str:
         return "EVENT"
     if name.label_ not in ("PERSON", "ORG", "PRODUCT", "EVENT", *words.PLACES):
         return name.label_
-    if last in _FIRMS:
+    if last in _FIRMS and name.label_ not in words.PLACES:
         return "ORG"
     if any(t.lower_ in words.TECHNOLOGIES or _CAMEL_CASE.match(t.text) for t in name) or _is_software(name):
         return "PRODUCT"
@@ -225,13 +230,17 @@ def _label_of_several(name: Span, head: str) -> str:
         return "FAC"
     if last in _DEVICES and name.label_ != "PRODUCT" and head not in _JOINING | {"at", "by"}:
         return "PRODUCT"
-    if name.label_ in words.PLACES and first in PLAIN_NAMES and len(name) == 2 and not _is_plain(name[1]):
+    supported = head in _JOINING | {"at", "by", "with", "from"} or name.root.dep_ == "appos" or _acts(name.root)
+    is_full = first in PLAIN_NAMES and len(name) == 2 and name[1].text.istitle() and not _is_plain(name[1])
+    if is_full and (name.label_ in words.PLACES or (name.label_ == "ORG" and not supported)):
         return "PERSON"
+    if name.label_ == "ORG" and not (supported or _is_definite(name)) and all(_is_plain(t) for t in name):
+        return THING
     if last in _HOUSES and name.label_ == "PERSON":
         return "ORG"
-    if name.label_ == "PERSON" and all(_is_plain(t) for t in name):
-        return THING
     is_titled = first.istitle() and first.lower().strip(".") in _TITLES and name[-1].tag_ != "NN"
+    if name.label_ == "PERSON" and not is_titled and first not in _NAMES and _is_plain(name[-1]):
+        return THING
     return "PERSON" if is_titled else name.label_
 
 
@@ -242,7 +251,7 @@ def _is_software(name: Span) -> bool:
 
 
 def _is_plain(token: Token) -> bool:
-    return token.lower_ in _COMMON_WORDS and token.text not in _NAMES
+    return token.text not in _NAMES and not _COMMON_WORDS.isdisjoint({token.lower_, token.lower_.removesuffix("s")})
 
 
 def _head(token: Token) -> str:
@@ -266,7 +275,13 @@ def _is_within(name: Span) -> bool:
 
 
 def _is_definite(name: Span) -> bool:
-    return name.start > 0 and name.doc[name.start - 1].lower_ == "the"
+    return name[0].lower_ == "the" or (name.start > 0 and name.doc[name.start - 1].lower_ == "the")
+
+
+def _is_introduced(token: Token) -> bool:
+    """Return whether somebody is said to be called by a word: "I'm Ujjwal", not "I'm a Tory"."""
+    subjects = (c for c in token.head.children if c.dep_ == "nsubj")
+    return token.dep_ == "attr" and not token.n_lefts and any(t.lower_ in ("i", "he", "she") for t in subjects)
 
 
 def _acts(token: Token) -> bool:
