@@ -68,7 +68,7 @@ _STATES = frozenset(
     "AL AK AZ AR CA CO CT DC DE EU FL GA HI IA ID IL IN KS KY LA MA MD ME MI MN MO MS MT NC ND NE NH NJ NM NV NY NYC "
     "NZ OH OK OR PA RI SC SD SF TN TX UAE UK US USA USSR UT VA VT WA WI WV WY".split()
 )
-_VERSION = re.compile(r"\s+v?\d[\d.]{0,8}$")
+_VERSION = re.compile(r"(?<!\s)\s{1,9}v?\d[\d.]{0,8}$")
 _TICKET = re.compile(r"[A-Z]{2,10}-\d{2,9}")
 _CAMEL_CASE = re.compile(r"(?!Mac[A-Z]|Fitz[A-Z])[A-Za-z]{0,20}[a-z]{3}[A-Z]")
 _CODE = re.compile(
@@ -155,7 +155,8 @@ def _label(name: Span) -> str:
         return label
     is_given = root.text in _NAMES or root.norm_ == KNOWN_NAME
     if label != "PERSON" and is_given and not in_list:
-        return label if head in _AT or _specifies(root) or _is_definite(name) or _is_within(name) else "PERSON"
+        other = head in _AT or _specifies(root) or _is_definite(name) or _is_within(name)
+        return label if other and label != "PRODUCT" else "PERSON"
     if label in ("PERSON", "ORG", *words.PLACES) and not is_given and not in_list:
         if head in _USING:
             return "PRODUCT"

@@ -948,6 +948,7 @@ PRODUCTS = [
     ("An update fixes the XSS bug.", "XSS", "concept"),
     ("Hello, I'm Ujjwal.", "Ujjwal", "person"),
     ("They asked the Security Council about it.", "Security Council", "organization"),
+    ("I don't understand why Adrienne is attracted to Victor.", "Victor", "person"),
     ("I am scared of Ghost Time.", "Ghost Time", "concept"),
     ("We met the Kurdish Ubuntu Team.", "Kurdish Ubuntu Team", "organization"),
     ("We are skiing in Aspen this year.", "Aspen", "location"),
