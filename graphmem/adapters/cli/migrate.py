@@ -56,10 +56,10 @@ def verify(
     """Compare both stores: counts, a checksum of each scope, and the results of recalls and searches."""
     from graphmem.migrate.verify import verify as compare
 
-    with _migration(session) as migration, ExitStack() as opened:
+    with _migration(session) as migration, ExitStack() as opened, session.out.progress(0) as update:
         primary, secondary = migration.ends()
         answers = _answers(session, opened) if questions else None
-        found = compare(primary, secondary, migration.scopes(), answers, questions)
+        found = compare(primary, secondary, migration.scopes(), answers, questions, on_progress=_Count(update).add)
     if session.out.as_json:
         session.out.document(found)
     else:
