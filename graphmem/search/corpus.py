@@ -19,6 +19,7 @@ from graphmem.search.names import Names, Titles
 from graphmem.search.question import months
 from graphmem.search.speakers import ASSISTANT, SpeakerNames, side_of
 from graphmem.text.names import bare_title, plain
+from graphmem.text.normalize import QUESTION_MARKS
 from graphmem.text.terms import terms
 from graphmem.trust import LEVELS, trust_of
 
@@ -216,7 +217,7 @@ class Corpus:
         self.has_assistant = self.has_assistant or bool((self.side_of.rows == ASSISTANT).any())
         self.trust_of.extend(np.array([LEVELS.index(trust_of(e)) for e in episodes]))
         self.lists.update(e.id for e in episodes if e.source == "triple")
-        self.asks.extend(np.array([e.text.rstrip().endswith("?") for e in episodes], dtype=np.float32))
+        self.asks.extend(np.array([e.text.rstrip().endswith(QUESTION_MARKS) for e in episodes], dtype=np.float32))
         self.tells.extend(np.array([tells(e) for e in episodes], dtype=np.float32))
         self.instructs.extend(np.array([is_instruction(e) for e in episodes], dtype=np.float32))
         self.times.extend(np.array([[e.occurred_at.timestamp(), e.recorded_at.timestamp()] for e in episodes]))

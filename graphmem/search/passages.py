@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from graphmem.text.names import sentence_spans
 from graphmem.text.terms import terms
 
-_WORD = re.compile(r"\S+")
 _Piece = tuple[int, int, set[str]]  # begin, end, and terms of the question
 
 
@@ -77,12 +76,12 @@ class Passages:
         return begin, end, self._weights.keys() & terms(text[begin:end])
 
     def _cut(self, text: str, sentence: _Piece, most: int) -> Iterable[_Piece]:
-        """Return a sentence, cut at words if it is longer than `most`."""
+        """Return a sentence, cut at words if it is longer than `most`, and within a word that is longer itself."""
         begin, end, _ = sentence
         if end - begin <= most:
             return (sentence,)
         cut, spans = begin, list[tuple[int, int]]()
-        for word in _WORD.finditer(text, begin, end):
+        for word in re.compile(rf"\S{{1,{max(1, most)}}}").finditer(text, begin, end):
             if word.end() - cut > most and word.start() > cut:
                 spans.append((cut, word.start()))
                 cut = word.start()

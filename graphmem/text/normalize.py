@@ -24,6 +24,8 @@ _SPACE = re.compile(r"\s+")
 MARKS = "".join(chr(n) for n in range(0x300, 0x1800) if unicodedata.category(chr(n)) in ("Mn", "Mc"))
 """Combining marks, among them the vowels of Indian scripts and of Thai, which `\\w` doesn't match."""
 
+QUESTION_MARKS = ("?", "？", "؟")
+
 UNSPACED = re.compile(
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\U00020000-\U0003ffff]+"
 )

@@ -11,7 +11,7 @@ _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(?=[^ \t])")
 _UNDERLINE = re.compile(r" {0,3}(?:(=+)|(-{2,}))[ \t]*$")
 _RULE = re.compile(r" {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*$")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
-_SENTENCE_END = re.compile(r"[.!?…。！？][\"'”’)\]]*\s")
+_SENTENCE_END = re.compile(r"[.!?…][\"'”’)\]]*\s|[。！？][\"'”’)\]」』]*")
 _FEW_LINES = 3
 
 

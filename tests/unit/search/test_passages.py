@@ -19,6 +19,13 @@ def test_the_sentence_with_most_terms_is_quoted() -> None:
     assert passage(text, {"chess": 1.0}, 60).startswith("We play chess.")
 
 
+def test_of_text_without_spaces_the_part_with_the_terms_is_quoted() -> None:
+    text = "今天天气很好。" * 30 + "王小明住在上海。" + "我们去公园。" * 30
+    weights = {"王小": 1.0, "小明": 1.0, "上海": 1.0}
+    assert "王小明住在上海。" in passage(text, weights, 40)
+    assert "上海" in passage(text.replace("。", "、"), weights, 40)
+
+
 def test_a_passage_is_extended_to_the_sentence_before() -> None:
     text = "Zero is here. One is here. Two is in Porto. Three is here. Four is here."
     assert passage(text, WEIGHTS, 35) == "…One is here. Two is in Porto.…"
