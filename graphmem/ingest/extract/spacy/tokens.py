@@ -22,7 +22,7 @@ _COMPOUND = re.compile(
 )
 _HYPHENATED = re.compile(r"\b[a-z]{2,12}(?:-[a-z]{2,12}){1,2}(?= (?P<kin>[a-zé]{3,14})\b)")  # "next-door neighbor"
 FIRM = re.compile(
-    r"\b(?:[A-Z][\w'’-]* & (?:Sons?|Daughters?|Co|Company|Partners|Associates|Bros|Brothers)\b"
+    r"\b(?:[A-Z][\w'’-]{0,60}+ & (?:Sons?|Daughters?|Co|Company|Partners|Associates|Bros|Brothers)\b"
     r"|(?<=\bat )[A-Z][\w'’-]* & [A-Z][\w’-]*(?!['’]s?\b))"
 )
 """Names of two parts that are one firm: "Dwyer & Sons", "at Marks & Spencer"."""
