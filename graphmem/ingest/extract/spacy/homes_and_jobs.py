@@ -182,7 +182,7 @@ def _unknown_town(clause: Clause, noun: Token, names: Names) -> Iterator[End]:
     "We moved to Postgres" and "I moved to Google" are excluded by their form or by a list.
     """
     person = any(t.lower_ == "i" or t.ent_type_ == "PERSON" or t.lemma_.lower() in words.KIN for t in clause.subjects)
-    family = any(t.lower_ == "we" for t in clause.subjects) and noun.ent_type_ == "GPE"
+    family = any(t.lower_ == "we" for t in clause.subjects) and (noun.ent_type_ == "GPE" or noun.text in PLACE_NAMES)
     plain = noun.text.istitle() and not any(c.dep_ in ("det", "poss", "compound", "case") for c in noun.children)
     no_town = noun.lower_ in words.NO_TOWNS or noun.ent_type_ in ("NORP", "LANGUAGE")  # "moved from French to Spanish"
     if (person or family) and noun.pos_ == "PROPN" and plain and not no_town:
