@@ -39,9 +39,10 @@ def test_diacritics_and_possessives_don_t_matter() -> None:
         ("New iPhone手机 2", ["new", "iphon", "手机", "2"]),
         ("한국어를", ["한국", "국어", "어를"]),
         ("ไทย", ["ไท", "ทย"]),
+        ("I love 🦊 and ❤️!", ["love", "🦊", "❤"]),
     ],
 )
-def test_text_without_spaces_gives_pairs_of_characters(text: str, found: list[str]) -> None:
+def test_text_without_spaces_gives_pairs_of_characters_and_emoji_themselves(text: str, found: list[str]) -> None:
     assert terms(text) == found
 
 
