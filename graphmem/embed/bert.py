@@ -36,8 +36,6 @@ _DIMENSION = 384
 _MAX_TOKENS = 256  # limit published with the model (sentence_bert_config.json); longer texts are cut
 _MAX_CHARACTERS = 65_536  # covers the first 256 tokens of any text that isn't mostly white space
 _AT_ONCE = 256  # tokens per run: for a single name, reading the weights takes most of the time
-_UNKNOWN = "[UNK]"  # stands for unknown characters, as texts are encoded without special tokens
-_SHORT, _LONG = 2.0, 3.0  # mean lengths of the pieces of texts that the vocabulary hardly covers, and covers well
 _DEPENDENT = b"DynamicQuantizeLinear"  # operator whose scale depends on the largest number of a batch
 
 
@@ -245,24 +243,7 @@ def _tokens(encoding: Encoding, hidden: NDArray[np.float32]) -> TokenVectors:
         vectors=unit(hidden[own]),
         offsets=np.array([encoding.offsets[i] for i in own], np.int64).reshape(-1, 2),
         pooled=_pooled(encoding, hidden),
-        known=_known([encoding.tokens[i] for i in own], [encoding.offsets[i] for i in own]),
     )
-
-
-def _known(pieces: Sequence[str], offsets: Sequence[tuple[int, int]]) -> float:
-    """Return how well a vocabulary covers a text: the mean length of the piece that a character is in, in [0, 1].
-
-    Only pieces with letters count; one for unknown characters has no length. Medians of XQuAD's questions in
-    MiniLM's vocabulary: English 5.7, German 3.2, Vietnamese 2.5, Greek 1.2, Russian 1.1, Chinese .3.
-    """
-    sizes = [
-        (end - begin, 0 if piece == _UNKNOWN else end - begin)
-        for piece, (begin, end) in zip(pieces, offsets, strict=True)
-        if any(map(str.isalpha, piece))
-    ]
-    characters = sum(size for size, _ in sizes)
-    length = sum(size * length for size, length in sizes) / characters if characters else _LONG
-    return min(max((length - _SHORT) / (_LONG - _SHORT), 0.0), 1.0)
 
 
 @lru_cache(maxsize=2)

@@ -38,7 +38,7 @@ class TokenVectors:
     pooled
         float32 (dimension,), unit length: the vector of the whole text, special tokens included, as returned by
         ``embed_documents`` and ``embed_query``.
-    known
+    vocabulary_coverage
         How well the vocabulary of the model covers the text, in [0, 1]: 0 if it splits all words into characters, as
         those of a script that it wasn't trained on. The weight of the vectors of a question is multiplied by it.
     """
@@ -47,7 +47,7 @@ class TokenVectors:
     vectors: NDArray[np.float32]
     offsets: NDArray[np.int64]
     pooled: NDArray[np.float32]
-    known: float = 1.0
+    vocabulary_coverage: float = 1.0
 
 
 @runtime_checkable

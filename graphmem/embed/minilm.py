@@ -35,6 +35,9 @@ _PACKAGED_NAME = f"{MODEL}/int8"
 _HUB = "Xenova/all-MiniLM-L6-v2"
 _HUB_REVISION = "751bff37182d3f1213fa05d7196b954e230abad9"
 
+_UNKNOWN = "[UNK]"  # stands for unknown characters, as texts are encoded without special tokens
+_SHORT, _LONG = 2.0, 3.0  # mean lengths of the pieces of texts that the vocabulary hardly covers, and covers well
+
 # SHA-256 of model files → name of their vectors.
 _KNOWN = {"8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6": _PACKAGED_NAME}
 
@@ -103,6 +106,26 @@ class MiniLM(BertModel):
 
     def __init__(self, folder: str | Path | None = None, *, download: bool = False, threads: int | None = None) -> None:
         super().__init__(find_weights(folder, download=download), threads=threads)
+
+    def embed_tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
+        """Return the token vectors and the pooled vector of each text, and how well the vocabulary covers it."""
+        found = super().embed_tokens(texts)
+        if not self.model_name.startswith(MODEL):
+            return found  # another model from a folder, whose languages aren't known
+        return [replace(one, vocabulary_coverage=_coverage(one)) for one in found]
+
+
+def _coverage(text: TokenVectors) -> float:
+    """Return how well the vocabulary covers a text: the mean length of the piece that a character is in, in [0, 1].
+
+    Only pieces with letters count; one for unknown characters has no length. Medians of XQuAD's questions: English 5.7,
+    German 3.2, Vietnamese 2.5, Greek 1.2, Russian 1.1, Chinese .3.
+    """
+    rows = [i for i, piece in enumerate(text.pieces) if any(map(str.isalpha, piece))]
+    sizes = text.offsets[rows, 1] - text.offsets[rows, 0]
+    lengths = np.array([0 if text.pieces[i] == _UNKNOWN else 1 for i in rows]) * sizes
+    mean = float(sizes @ lengths / sizes.sum()) if sizes.sum() else _LONG
+    return min(max((mean - _SHORT) / (_LONG - _SHORT), 0.0), 1.0)
 
 
 Vectors = NDArray[np.float32]

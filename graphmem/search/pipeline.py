@@ -262,11 +262,12 @@ def _shared(part: Float64s, scores: NDArray[np.floating], gained: NDArray[np.flo
 def _weights(tokens: TokenVectors | None) -> dict[str, float]:
     """Return the weights of the channels.
 
-    The lexical channel takes over those of missing vectors, and of the share of a question that the model doesn't know.
+    The lexical channel takes over those of missing vectors, and the share of them that the vocabulary of the model
+    doesn't cover.
     """
-    known = 0.0 if tokens is None else tokens.known
-    late = known * WEIGHTS["late"] if tokens is not None and len(tokens.pieces) else 0.0
-    sentence = known * WEIGHTS["sentence"]
+    covered = 0.0 if tokens is None else tokens.vocabulary_coverage
+    late = covered * WEIGHTS["late"] if tokens is not None and len(tokens.pieces) else 0.0
+    sentence = covered * WEIGHTS["sentence"]
     lexical = WEIGHTS["lexical"] + WEIGHTS["late"] - late + WEIGHTS["sentence"] - sentence
     return {**WEIGHTS, "late": late, "sentence": sentence, "lexical": lexical}
 

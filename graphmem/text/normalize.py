@@ -251,7 +251,7 @@ def query_phrases(query: str, longest: int = 6) -> list[str]:
         for end in range(start + 1, min(start + longest, len(words)) + 1)
         if (run := words[start:end]) and any(w not in STOP_WORDS for w in run)
     }
-    return list(dict.fromkeys((*phrases, *islice(_names_inside(words), MAX_QUERY))))
+    return list(dict.fromkeys((*phrases, *islice(_names_inside(words), 8 * MAX_QUERY))))
 
 
 def _names_inside(words: Iterable[str]) -> Iterator[str]:

@@ -22,8 +22,8 @@ _LANGUAGES = {
 }
 """Script → the language whose stemmer is applied; English to all others."""
 
-_EMOJI = "\u2600-\u27bf\U0001f300-\U0001faff"
-_WORD = re.compile(rf"[^\W_]+(?:[{MARKS}]+[^\W_]*)*|[{_EMOJI}]")
+_PICTOGRAPHS = "\u2600-\u27bf\U0001f300-\U0001faff"
+_WORD = re.compile(rf"[^\W_]+(?:[{MARKS}]+[^\W_]*)*|[{_PICTOGRAPHS}]")
 
 
 @cache

@@ -55,6 +55,20 @@ def bits(model: MiniLM, texts: list[str]) -> list[str]:
     return [hashlib.sha256(np.array(vector).tobytes()).hexdigest() for vector in model.embed_documents(texts)]
 
 
+def test_the_vocabulary_covers_english_and_no_other_scripts(model: MiniLM) -> None:
+    texts = [
+        "Where does Maya work?",
+        "Где работает Мария?",
+        "王小明住在哪里？",
+        "สมชายอยู่ที่ไหน",
+        "?!",
+        "Kim nerede çalışıyor?",
+    ]
+    read = [round(one.vocabulary_coverage, 1) for one in model.embed_tokens(texts)]
+    assert read[:5] == [1, 0, 0, 0, 1]
+    assert 0 < read[5] < 1
+
+
 # The right numbers
 
 

@@ -62,7 +62,8 @@ def test_words_take_over_from_vectors_that_don_t_know_the_question() -> None:
     made = corpus(({"text": "Кошка спит."}, 0.1), ({"text": "Собака лает."}, 0.9))
     asked = parse_question("Где кошка?", made.speakers, made.names)
     tokens = TokenVectors((), np.empty((0, 2), np.float32), np.empty((0, 2), np.int64), QUESTION)
-    best = {k: rank(made, asked, replace(tokens, known=k), SearchOptions(), LIMITS) for k in (1.0, 0.5, 0.0)}
+    covered = {share: replace(tokens, vocabulary_coverage=share) for share in (1.0, 0.5, 0.0)}
+    best = {share: rank(made, asked, read, SearchOptions(), LIMITS) for share, read in covered.items()}
     assert [float(one.channels["sentence"].max()) for one in best.values()] == pytest.approx([0.4, 0.2, 0])
     assert [float(one.channels["lexical"].max()) for one in best.values()] == pytest.approx([0.6, 0.8, 1])
     assert best[0.0].total.argmax() == 0

@@ -54,7 +54,7 @@ def test_vowel_signs_belong_to_their_words() -> None:
 def test_a_name_inside_of_text_without_spaces_is_a_phrase() -> None:
     assert {"王小明", "上海"} <= set(query_phrases("王小明住在上海吗？"))
     assert "지민" in query_phrases("지민은 어디에 살아?")
-    assert len(query_phrases("王" * 512)) < 1000
+    assert "上海" in query_phrases("我" * 300 + "王小明住在上海")
 
 
 @given(st.text(max_size=300))
