@@ -101,7 +101,7 @@ class Content:
             inner = _mapping(call.get("function")) or call
             given: Any = next((inner[k] for k in ("arguments", "args", "input") if inner.get(k) is not None), "{}")
             number = call.get("id") if call.get("call_id") is None else call["call_id"]
-            number = None if number is None else str(number)
+            number = str(number) if isinstance(number, int) else number
             if number is None or all(known.id != number for known in self.calls):
                 arguments = given if isinstance(given, str) else _json(given)
                 self.calls.append(ToolCall(name=str(inner.get("name") or "tool"), arguments=arguments, id=number))
