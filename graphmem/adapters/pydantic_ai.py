@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -96,7 +97,7 @@ class GraphMemoryCapability(AbstractCapability[Any]):
         """Run the agent; store its prompt if the run fails or is cancelled. A repeated run stores it once."""
         try:
             return await handler()
-        except BaseException:
+        except (Exception, asyncio.CancelledError):  # nothing can be awaited after a GeneratorExit
             if ctx.prompt:
                 history = [message for message in ctx.messages if message.run_id != ctx.run_id]
                 prompt = ModelRequest(parts=[UserPromptPart(ctx.prompt)])

@@ -155,7 +155,7 @@ class GraphMemoryMiddleware(AgentMiddleware[GraphMemoryState, Any, Any]):
         conversation = self.conversation(runtime)
         update: dict[str, Any] = _places(state, conversation)
         try:
-            update |= _begun(state, conversation)
+            update |= _initial_stored_keys(state, conversation)
             text = conversation.context(question, **self._options)
         except GraphMemError as error:
             return _unavailable("read", error) | _recalled(turn, "") | update
@@ -163,15 +163,7 @@ class GraphMemoryMiddleware(AgentMiddleware[GraphMemoryState, Any, Any]):
 
     async def abefore_agent(self, state: GraphMemoryState, runtime: Runtime[Any]) -> dict[str, Any]:
         """Recall the context of the turn."""
-        turn, question = _question(state["messages"])
-        conversation = self.conversation(runtime)
-        update: dict[str, Any] = _places(state, conversation)
-        try:
-            update |= await asyncio.to_thread(_begun, state, conversation)
-            text = await conversation.acontext(question, **self._options)
-        except GraphMemError as error:
-            return _unavailable("read", error) | _recalled(turn, "") | update
-        return {"memory_unavailable": None} | _recalled(turn, text) | update
+        return await asyncio.to_thread(self.before_agent, state, runtime)
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
@@ -212,7 +204,7 @@ class GraphMemoryMiddleware(AgentMiddleware[GraphMemoryState, Any, Any]):
             prepared = _with_messages(request, messages)
         try:
             response = await handler(prepared)
-        except BaseException:  # also if the run is cancelled
+        except (Exception, asyncio.CancelledError):  # nothing can be awaited after a GeneratorExit
             await asyncio.to_thread(self._store_question, state, request.runtime)
             raise
         return ExtendedModelResponse(response, Command(update=update) if update else None)
@@ -231,7 +223,7 @@ class GraphMemoryMiddleware(AgentMiddleware[GraphMemoryState, Any, Any]):
 
     def _store_new(self, state: GraphMemoryState, conversation: Conversation) -> dict[str, Any]:
         """Store the new messages of a state, and return an update with their keys and those of earlier ones."""
-        before = _begun(state, conversation).get("memory_stored") or state.get("memory_stored") or []
+        before = _initial_stored_keys(state, conversation).get("memory_stored") or state.get("memory_stored") or []
         known = set(before)
         for each, said in _by_conversation(state, conversation):
             each.append(partial(_to_store, each, said, frozenset(before)))
@@ -307,7 +299,7 @@ def recall_node(
 
     def recall(state: GraphMemoryState, runtime: Runtime[GraphMemoryContext]) -> dict[str, Any]:
         update = middleware.before_agent(state, runtime)
-        return {"memory_context": update["memory_recalled"]["text"], **_kept(update)}
+        return {"memory_context": update["memory_recalled"]["text"], **_checkpointed(update)}
 
     return recall
 
@@ -320,12 +312,12 @@ def remember_node(
 
     def remember(state: GraphMemoryState, runtime: Runtime[GraphMemoryContext]) -> dict[str, Any]:
         update = middleware.after_agent(state, runtime) or {}
-        return _kept(_places(state, middleware.conversation(runtime)) | update)
+        return _checkpointed(_places(state, middleware.conversation(runtime)) | update)
 
     return remember
 
 
-def _kept(update: Mapping[str, Any]) -> dict[str, Any]:
+def _checkpointed(update: Mapping[str, Any]) -> dict[str, Any]:
     """Return what an update keeps in the checkpoints of a bare graph."""
     return {name: update[name] for name in ("memory_places", "memory_stored") if name in update}
 
@@ -456,7 +448,7 @@ def _begin_of_turn(said: Sequence[BaseMessage]) -> int:
     return begin
 
 
-def _begun(state: GraphMemoryState, conversation: Conversation) -> dict[str, list[str]]:
+def _initial_stored_keys(state: GraphMemoryState, conversation: Conversation) -> dict[str, list[str]]:
     """Return an update with which a thread begins to keep the keys of its stored messages; an empty one if it has.
 
     Messages from before, which the application or an earlier version left in the thread, are new, unless something was

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -207,6 +208,16 @@ def test_conversations_at_once_stay_in_their_scopes(memory: GraphMemory) -> None
     words = [{f"word{n}" for n in range(20) if f"word{n}." in text} for text in prompts]
     assert sorted(len(found) for found in words) == [1] * 20
     assert len(set[str]().union(*words)) == 20
+
+
+def test_a_run_can_be_closed(memory: GraphMemory) -> None:
+    async def use() -> None:
+        ctx: Any = SimpleNamespace(prompt="Hi.", messages=[], run_id="1", conversation_id="t")
+        run: Any = GraphMemoryCapability(memory).wrap_run(ctx, handler=lambda: asyncio.sleep(0))  # pyright: ignore[reportArgumentType]
+        run.send(None)
+        run.close()
+
+    asyncio.run(use())
 
 
 def test_a_run_that_fails_leaves_nothing_in_the_capability(memory: GraphMemory) -> None:

@@ -476,6 +476,17 @@ def test_without_a_checkpointer_what_the_user_said_is_stored_if_the_run_is_cance
     assert stored(memory, "t") == [("user", "Hi.")]
 
 
+def test_a_model_call_can_be_closed(memory: GraphMemory) -> None:
+    async def use() -> None:
+        recalled = {"turn": "", "text": "", "id": "1"}
+        request: Any = SimpleNamespace(state={"messages": [], "memory_recalled": recalled}, runtime=None)
+        run: Any = GraphMemoryMiddleware(memory).awrap_model_call(request, lambda _: asyncio.sleep(0))  # pyright: ignore[reportArgumentType]
+        run.send(None)
+        run.close()
+
+    asyncio.run(use())
+
+
 def test_without_a_session_the_current_turn_is_stored(memory: GraphMemory) -> None:
     running = agent(memory, Scripted(), saved=False)
     earlier = [{"role": "user", "content": "One"}, {"role": "assistant", "content": "Two"}]
