@@ -427,7 +427,7 @@ class Engine:
                     try:
                         done = self.expire(scope, stopping=lambda: job.stopping, clean=self._scrub.add)
                         erased += done.episodes
-                    except StoreReadOnly:
+                    except BackendUnavailable:  # neither can the other scopes be reached
                         raise
                     except GraphMemError as error:  # the other scopes don't wait for this one
                         failures.append(error)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from graphmem import GraphMemory, InvalidInput, NotFound
-from graphmem.errors import Conflict
+from graphmem.errors import BackendUnavailable, Conflict
 from graphmem.ingest.requests import build_requests
 from graphmem.models import FORGETTING, AsOf, Changes, EpisodeEnd, EpisodeExpiry, EpisodeQuery, Scope
 from graphmem.ontology import DEFAULT_ONTOLOGY
@@ -392,6 +392,25 @@ def test_a_scope_whose_erasure_fails_keeps_no_other_from_it(
     assert "Conflict: the store is out of order" in engine.background_errors()
     left = [scope for scope in scopes if memory.in_scope(scope).stats().episodes]
     assert left == failing[:1]
+
+
+def test_once_the_store_is_gone_no_other_scope_waits_for_it(
+    open_memory: OpenMemory, clock: HandSetClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory, tried = open_memory("memory://", clock=clock, background=True), list[Scope]()
+    for scope in (memory.scope, scope_of("other"), scope_of("third")):
+        told(memory.in_scope(scope), "Maya | visits | Porto", expires_in=HOUR)
+
+    def gone(backend: Any, index: Any, scope: Scope, *given: Any, **options: Any) -> Any:
+        del backend, index, given, options
+        tried.append(scope)
+        raise BackendUnavailable("gone")
+
+    monkeypatch.setattr("graphmem.engine.expire", gone)
+    clock.now = NOW + 2 * HOUR
+    with pytest.raises(BackendUnavailable):
+        memory._engine._expire_some()  # pyright: ignore[reportPrivateUsage]
+    assert len(tried) == 1
 
 
 def killed(*_: object) -> Any:
