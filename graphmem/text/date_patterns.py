@@ -111,7 +111,7 @@ HOLIDAYS = {  # month, first day, and number of days
 HOLIDAY = re.compile(
     rf"""(?<!\w)(?=[abcdflnopstu])
       (?:(?P<which>last|past|previous|this|next|coming)|at|after|around|before|by|during|for|from|on|over|since|till|until)
-      \s{{1,4}}(?P<name>(?:(?:saint|st\.?)\s{{1,4}})?(?:valentine|patrick)['’]?s\s{{1,4}}day|april\s{{1,4}}fools['’]?\s{{1,4}}day
+      \s{{1,4}}(?P<name>(?:(?:saint|st\.?)\s{{1,4}})?(?:valentine|patrick)['’]?s\s{{1,4}}day|april\s{{1,4}}fool['’]?s['’]?\s{{1,4}}day
         |new\s{{1,4}}year['’]?s(?:\s{{1,4}}(?:day|eve))?|halloween|(?:christmas|xmas)(?:\s{{1,4}}(?:day|eve))?|boxing\s{{1,4}}day)
       (?:,?\s{{1,4}}(?:(?:in|of)\s{{1,4}})?(?P<year>{_YEAR})(?!\d)|\s{{1,4}}(?P<of_year>last|this|next)\s{{1,4}}year)?(?!\w)
       (?={_AFTER_DAY}|\s+(?:break|did|holidays?|season|time|together|vacation|weekend|when|where|while|with)\b)""",
@@ -123,6 +123,16 @@ HABIT = re.compile(
 )
 PAST = re.compile(r"\b(?:did|had|has|have|was|were)(?:n['’]?t)?\b|['’]ve\b", re.IGNORECASE)
 AHEAD = re.compile(r"\b(?:going to|plan(?:ned|ning|s)?|shall|will|wo(?=n['’]?t\b))\b|['’]ll\b", re.IGNORECASE)
+PLANNED_THEN = re.compile(  # "were we going to", "had she planned"
+    r"\b(?:did|had|was|were)(?:n['’]?t)?(?:\s{1,4}(?!am\b|are\b|is\b)\w{1,20}){0,4}\s{1,4}(?:going\s{1,4}to|plan(?:ned|ning|s)?)\b",
+    re.IGNORECASE,
+)
+POLITE = re.compile(  # before what is asked for
+    r"\b(?:(?:can|could|will|would)\s{1,4}you\s{1,4}(?:please\s{1,4})?(?:remind|say|tell)"
+    r"|do(?:n['’]?t)?\s{1,4}you\s{1,4}(?:happen\s{1,4}to\s{1,4})?(?:know|recall|remember)"
+    r"|(?:is|isn['’]?t)\s{1,4}it\s{1,4}(?:correct|right|true))\b",
+    re.IGNORECASE,
+)
 A_MONTH = re.compile(_MONTH, re.IGNORECASE)
 LEADING = re.compile(
     r"(?:in|on|since|until|till|by|during|from|to|before|after|around|of|circa|between)\s+", re.IGNORECASE

@@ -41,6 +41,8 @@ from graphmem.text.date_patterns import (
     PART_OF_COUNT,
     PAST,
     PATTERN,
+    PLANNED_THEN,
+    POLITE,
     SEASONS,
     TO_NOW,
     WEEKDAY,
@@ -151,7 +153,7 @@ def periods_to(text: str, reference: datetime) -> list[DateSpan]:
 def holidays(text: str, reference: datetime) -> list[DateSpan]:
     """Return the holidays in an English question, by position: "over Christmas", "on Halloween last year".
 
-    Without a year, it is the latest one; the next one after "will" or "going to". After another present tense ("What
+    Without a year, it is the latest one; the next one after "will" or "is going to". After another present tense ("What
     does she cook at Christmas?") it is that of any year, and left out.
     """
     found: list[DateSpan] = []
@@ -179,11 +181,12 @@ def _days_of_holiday(match: re.Match[str], before: str, reference: datetime) -> 
     if match["year"]:
         return of(int(match["year"]))
     year, which = reference.year, (match["which"] or "").lower()
+    before = POLITE.sub(" ", before)
     if match["of_year"]:
         return of(year + {"last": -1, "this": 0, "next": 1}[match["of_year"].lower()])
     if which == "this":
         return of(year)
-    if which in ("next", "coming") or (not which and AHEAD.search(before)):
+    if which in ("next", "coming") or (not which and AHEAD.search(PLANNED_THEN.sub(" ", before))):
         return of(year) if of(year)[0] > reference else of(year + 1)
     if which:
         return of(year) if of(year)[1] <= reference else of(year - 1)
