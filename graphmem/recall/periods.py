@@ -14,6 +14,7 @@ from graphmem.recall.options import RecallOptions
 from graphmem.recall.routing import QUESTION_WORDS
 from graphmem.recall.subgraph import PAST_FACTOR
 from graphmem.results import Fact, RecallResult
+from graphmem.text.date_patterns import POLITE
 from graphmem.text.dates import DateSpan, dates_and_periods, find_dates, with_ranges
 from graphmem.text.normalize import MAX_QUERY, split_words
 
@@ -47,7 +48,8 @@ _FORMERLY = re.compile(
 _ACCUSTOMED = re.compile(r"\b(?:am|are|be|been|gets?|getting|got|is|was|were)(?: \w+){0,2} used to\b", re.I)
 _EVER = re.compile(r"\bever\b", re.I)
 _AHEAD = re.compile(
-    r"\b(?:coming|future|going to|next|plan(?:ned|ning|s)?|shall|soon|upcoming|will|wo(?=n['’]t\b)|would)\b|['’]ll\b",
+    r"\b(?:coming|future|going to|next|plan(?:ned|ning|s?\s{1,4}to)|shall|soon|upcoming|will|wo(?=n['’]t\b))\b"
+    r"|['’]ll\b",
     re.I,
 )
 
@@ -108,7 +110,7 @@ def period_of(query: str, now: datetime) -> Period | None:
 
 def asks_ahead(query: str, now: datetime) -> bool:
     """Return whether a question may be about the future: "Where will she live?", "… in 2040"."""
-    read = query[:MAX_QUERY]
+    read = POLITE.sub(" ", query[:MAX_QUERY])
     return _AHEAD.search(read) is not None or any(date.begin > now for date in dates_and_periods(read, now))
 
 

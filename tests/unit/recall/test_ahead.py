@@ -69,6 +69,13 @@ def test_a_clock_that_is_ahead_by_less_than_a_day_tells_the_present(memory: Grap
         ("Where does Ana live?", False),
         ("Where did Ana live in 2020?", False),
         ("Who wrote Willow?", False),
+        ("What does Ana plan to do?", True),
+        ("What is planned?", True),
+        ("Will you tell me where Ana will live?", True),
+        ("Will you tell me where I live?", False),
+        ("Would you tell me where I live?", False),
+        ("What is my plan type?", False),
+        ("Which plans does Acme sell?", False),
     ],
 )
 def test_questions_about_the_future(question: str, expected: bool) -> None:
