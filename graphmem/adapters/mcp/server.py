@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from functools import wraps
+from functools import partial, wraps
 from hashlib import sha256
 from importlib.metadata import version
 from importlib.resources import files
@@ -36,6 +36,7 @@ from graphmem.adapters.mcp.results import NOTHING, clean, episode_item, fenced
 from graphmem.adapters.mcp.tools import CoreTools, KeyVerifier, ToolSet, ToolSpec, fact_items
 from graphmem.errors import BackendUnavailable, GraphMemError, InvalidInput, NotFound
 from graphmem.memory import GraphMemory
+from graphmem.models import EpisodeQuery
 from graphmem.text import counted
 
 AsgiApp = Callable[[Any, Any, Any], Awaitable[None]]
@@ -47,6 +48,8 @@ PATH = "/mcp"
 MAX_BODY = 16 * 1024 * 1024
 """Maximum size of a request in bytes; 10,000 facts have about 2 MB."""
 
+_COUNTED = 100  # waiting messages
+_MANY = f"More than {_COUNTED} messages are"
 _SHOWN = 5  # invalid arguments that an error lists
 _NO_ISSUER = AnyHttpUrl("http://localhost")  # required by the SDK, and used for OAuth alone
 
@@ -152,10 +155,14 @@ class MemoryServer(MCPServer[Any]):
         if not isinstance(done, CallToolResult) or done.content != [TextContent(type="text", text=NOTHING)]:
             return done
         caller = self.toolset.caller()
-        can_extract = caller.memory._engine.can_extract  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-        if not can_extract or not (waiting := sum(one.waiting_episodes for one in await scope_stats(caller))):
+        engine = caller.memory._engine  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        if not engine.can_extract:
             return done
-        unread = counted(waiting, "message is", "messages are")
+        pending = EpisodeQuery(state="pending")
+        read = partial(engine.backend.find_episodes, caller.access.scopes, pending, limit=_COUNTED + 1)
+        if not (waiting := len(await engine.pools.run("reads", read))):
+            return done
+        unread = counted(waiting, "message is", "messages are") if waiting <= _COUNTED else _MANY
         text = f"{NOTHING} {unread} still being read, and facts may be missing."
         return done.model_copy(update={"content": [TextContent(type="text", text=text)]})
 

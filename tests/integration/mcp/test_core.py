@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from mcp import Client
 
-from graphmem import GraphMemory
+from graphmem import GraphMemory, Turn
 from graphmem.adapters.mcp import Access, MemoryServer
 from graphmem.adapters.mcp.server import INSTRUCTIONS
 from graphmem.models import Scope, utc_now
@@ -148,7 +148,9 @@ class Waiting:
 
 
 @pytest.mark.parametrize("tool", ["memory_context", "memory_recall"])
-def test_a_result_without_anything_says_how_many_messages_are_still_being_read(tool: str, era: str) -> None:
+def test_a_result_without_anything_says_how_many_messages_are_still_being_read(
+    tool: str, era: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def work(client: Client) -> None:
         nothing = await client.call_tool(tool, {"query": "zebra"})
         assert text_of(nothing) == "Nothing was found."
@@ -157,8 +159,17 @@ def test_a_result_without_anything_says_how_many_messages_are_still_being_read(t
             found = await client.call_tool(tool, {"query": "zebra"})
             assert text_of(found) == f"Nothing was found. {reads} still being read, and facts may be missing."
             assert data_of(found) == data_of(nothing)
+        memory.ingest([Turn(text=f"Number {n}.") for n in range(99)])
+        found = await client.call_tool(tool, {"query": "zebra"})
+        assert text_of(found) == (
+            "Nothing was found. More than 100 messages are still being read, and facts may be missing."
+        )
+
+    def stats(scope: Scope) -> None:
+        raise AssertionError(f"counts all rows of {scope}")
 
     with GraphMemory.open("memory://", extractor=Waiting(), embeddings="none", background=False) as memory:
+        monkeypatch.setattr(memory._engine.backend, "stats", stats)  # pyright: ignore[reportPrivateUsage]
         run(MemoryServer(memory), era, work)
 
 
