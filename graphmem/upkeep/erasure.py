@@ -224,6 +224,8 @@ def find_named_texts(backend: GraphBackend, scope: Scope, names: Names) -> Named
     speakers: dict[str, bool] = {}
     found: list[Episode] = []
     in_ids: list[Episode] = []
+    parts = _parts(backend, scope, names)
+    with_part: list[Episode] = []
     for episode in backend.all_episodes([scope], EpisodeQuery()):
         speaker = episode.speaker or ""
         if speaker not in speakers:
@@ -232,6 +234,8 @@ def find_named_texts(backend: GraphBackend, scope: Scope, names: Names) -> Named
             found.append(episode)
         if _ids_name(episode, anywhere):
             in_ids.append(episode)
+        if parts.may_be_in(episode):
+            with_part.append(episode)
     longer = _longer_names(backend, scope, names, anywhere, [name for name, has in speakers.items() if has])
     finder = NameFinder([*names.keys, *names.forms], longer)
     about: list[Episode] = []
@@ -239,40 +243,77 @@ def find_named_texts(backend: GraphBackend, scope: Scope, names: Names) -> Named
     for episode in found:
         is_about = episode.id in names.mentioned_in or _is_about(episode, names, finder)
         (about if is_about else in_longer).append(episode)
-    by_part = _named_by_part(backend, scope, names, list(speakers), {episode.id for episode in about})
+    ids = {episode.id for episode in about}
+    others = [episode for episode in with_part if episode.id not in ids]
+    by_part = _named_by_part(backend, scope, names, list(speakers), parts, others)
     return NamedTexts(about, in_ids, in_longer, finder, longer, by_part)
 
 
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """Parts of a person's name that may stand for it.
+
+    Attributes
+    ----------
+    written
+        Parts as they are written, by their canonical form.
+    capitalized
+        Patterns of those that count in texts, by canonical form.
+    mentioned_in
+        Ids of the episodes that mention a person who is called so, by canonical form.
+    """
+
+    written: Mapping[str, str]
+    capitalized: Mapping[str, re.Pattern[str]]
+    mentioned_in: Mapping[str, Set[str]]
+
+    def may_be_in(self, episode: Episode) -> bool:
+        """Return whether an episode has a part, perhaps within a longer name."""
+        if any(episode.id in ids for ids in self.mentioned_in.values()):
+            return True
+        return any(pattern.search(text) for pattern in self.capitalized.values() for text in texts_of(episode))
+
+
+def _parts(backend: GraphBackend, scope: Scope, names: Names) -> _Parts:
+    """Return the parts of a person's name; none of a thing's. In texts, common words don't count."""
+    if names.entity is not None and names.entity.entity_type != "person":
+        return _Parts({}, {}, {})
+    parts = {canonical(part): part for form in sorted(names.forms) for part in parts_of_name(form)}
+    parts = {key: part for key, part in parts.items() if key not in names.keys}
+    called: defaultdict[str, list[str]] = defaultdict(list)
+    for entity, name in _entity_names(backend, scope) if parts else ():
+        if name in parts and entity.entity_type == "person":
+            called[name].append(entity.id)
+    mentions = {key: backend.all_mentions([scope], entity_ids=ids) for key, ids in called.items()}
+    mentioned_in = {key: {mention.episode_id for mention in found} for key, found in mentions.items()}
+    in_texts = {} if names.entity is None else {key: part for key, part in parts.items() if key not in STOP_WORDS}
+    return _Parts(parts, {key: _capitalized(part) for key, part in in_texts.items()}, mentioned_in)
+
+
 def _named_by_part(
-    backend: GraphBackend, scope: Scope, names: Names, speakers: Iterable[str], about: Collection[str]
+    backend: GraphBackend,
+    scope: Scope,
+    names: Names,
+    speakers: Iterable[str],
+    parts: _Parts,
+    candidates: Iterable[Episode],
 ) -> dict[str, list[Episode]]:
     """Return the episodes that may be about a person because a part of the name is in them, or a person called so.
 
     A part of the name of another person doesn't count, nor in texts a word that isn't capitalized or is a common one.
     """
-    if names.entity is not None and names.entity.entity_type != "person":
+    if not parts.written:
         return {}
-    parts = {canonical(part): part for form in sorted(names.forms) for part in parts_of_name(form)}
-    parts = {key: part for key, part in parts.items() if key not in names.keys}
-    if not parts:
-        return {}
-    called: defaultdict[str, list[str]] = defaultdict(list)
-    for entity, name in _entity_names(backend, scope):
-        if name in parts and entity.entity_type == "person":
-            called[name].append(entity.id)
-    mentions = {key: backend.all_mentions([scope], entity_ids=ids) for key, ids in called.items()}
-    mentioned_in = {key: {mention.episode_id for mention in found} for key, found in mentions.items()}
-    own = Names(frozenset(parts), frozenset(parts.values()), names.entity)
-    longer = [*_longer_names(backend, scope, own, NameFinder(parts), speakers), *names.keys]
-    in_texts = {} if names.entity is None else {key: part for key, part in parts.items() if key not in STOP_WORDS}
-    finders = {key: (NameFinder([part], longer), _capitalized(part)) for key, part in in_texts.items()}
+    own = Names(frozenset(parts.written), frozenset(parts.written.values()), names.entity)
+    longer = [*_longer_names(backend, scope, own, NameFinder(parts.written), speakers), *names.keys]
+    finders = {key: NameFinder([parts.written[key]], longer) for key in parts.capitalized}
     by_part: defaultdict[str, list[Episode]] = defaultdict(list)
-    for episode in backend.all_episodes([scope], EpisodeQuery()):
-        texts = [] if episode.id in about else [text for text in texts_of(episode) if text]
-        for key, part in parts.items():
-            finder, capitalized = finders.get(key, (None, None))
-            in_text = finder and capitalized and any(capitalized.search(t) and finder.found_in(t) for t in texts)
-            if in_text or (episode.id not in about and episode.id in mentioned_in.get(key, ())):
+    for episode in candidates:
+        texts = [text for text in texts_of(episode) if text]
+        for key, part in parts.written.items():
+            capitalized = parts.capitalized.get(key)
+            in_text = capitalized and any(capitalized.search(t) and finders[key].found_in(t) for t in texts)
+            if in_text or episode.id in parts.mentioned_in.get(key, ()):
                 by_part[part].append(episode)
     return by_part
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -10,7 +10,7 @@ from conftest import OpenMemory
 from test_search import WordVectors
 
 from graphmem import GraphMemory, InvalidInput, NotFound
-from graphmem.models import Changes, EpisodeQuery, EpisodeRedaction
+from graphmem.models import Changes, Episode, EpisodeQuery, EpisodeRedaction, Scope
 from graphmem.protocols import ExtractedEdge, ExtractedEntity, Extraction, ExtractionRequest
 
 TURNS = (
@@ -370,6 +370,23 @@ def test_names_of_what_goes_with_a_person_are_not_told_as_theirs(store_url: str,
     memory = open_memory(store_url, embeddings="none")
     memory.ingest([{"text": "Zebulon | visited | Vegas"}, {"text": "Maya | likes | Vegas Pro"}])
     assert memory.forget("Zebulon", with_episodes=True).remaining == ()
+
+
+def test_the_episodes_of_a_scope_are_read_once(open_memory: OpenMemory, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory, queries = open_memory("memory://"), list[EpisodeQuery]()
+    memory.add_facts([("Jonas Weber", "lives_in", "Antwerp")])
+    memory.remember("Jonas likes tea.")
+    backend = memory._engine.backend  # pyright: ignore[reportPrivateUsage]
+    read = backend.all_episodes
+
+    def counted(scopes: Sequence[Scope], query: EpisodeQuery, *, chunk: int = 1000) -> Iterator[Episode]:
+        queries.append(query)
+        return read(scopes, query, chunk=chunk)
+
+    monkeypatch.setattr(backend, "all_episodes", counted)
+    done = memory.forget("Jonas Weber", dry_run=True)
+    assert "with 'Jonas', a part of the name" in str(done.remaining)
+    assert queries.count(EpisodeQuery()) == 1
 
 
 def test_texts_with_a_part_of_a_persons_name_are_reported(store_url: str, open_memory: OpenMemory) -> None:
