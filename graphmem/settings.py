@@ -211,7 +211,9 @@ class Settings(BaseSettings):
         100, description="processed episodes between two runs of background upkeep"
     )
     background_scopes: Annotated[tuple[str, ...] | None, _OR_NONE] = Field(
-        None, description="scopes that the background work extracts, indexes and maintains; by default all of the store"
+        None,
+        description='scopes that the background work extracts, indexes and maintains, such as ["team-a"]; by default '
+        "all of the store",
     )
     eviction: bool = Field(True, description="run eviction in the background, as configured by the following settings")
     expired_edge_retention_days: RetentionDays = Field(
