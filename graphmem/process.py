@@ -19,11 +19,11 @@ from functools import cache
 from typing import Any, Generic, Protocol, TypeVar
 
 
-class _Forgetting(Protocol):
-    def forget(self) -> None: ...
+class _Resettable(Protocol):
+    def reset_after_fork(self) -> None: ...
 
 
-_LIVING: weakref.WeakSet[_Forgetting] = weakref.WeakSet()
+_LIVING: weakref.WeakSet[_Resettable] = weakref.WeakSet()
 """Objects that a fork resets in the child."""
 
 
@@ -40,10 +40,10 @@ class _SharedChange(ContextDecorator):
     def __init__(self, make: Callable[[], Callable[[], None]]) -> None:
         self._make = make
         self._undo: Callable[[], None] | None = None
-        self.forget()
+        self.reset_after_fork()
         _LIVING.add(self)
 
-    def forget(self) -> None:
+    def reset_after_fork(self) -> None:
         """Undo the change after a fork: the threads that made it, and may hold the lock, stayed in the parent."""
         if self._undo is not None:
             self._undo()
@@ -115,7 +115,7 @@ class PerProcess(Generic[T]):
 
     def __init__(self, make: Callable[[], T]) -> None:
         self._make = make
-        self.forget()
+        self.reset_after_fork()
         _LIVING.add(self)
 
     def get(self) -> T:
@@ -126,16 +126,16 @@ class PerProcess(Generic[T]):
                     self._made = [self._make()]
         return self._made[0]
 
-    def forget(self) -> None:
+    def reset_after_fork(self) -> None:
         """Drop the value and replace the lock, which a thread of the parent may have held during the fork."""
         self._made: list[T] = []
         self._lock = threading.Lock()
 
 
-def _forget_all() -> None:
+def _reset_all() -> None:
     for value in list(_LIVING):
-        value.forget()
+        value.reset_after_fork()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_all)
+    os.register_at_fork(after_in_child=_reset_all)
