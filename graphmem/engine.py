@@ -110,7 +110,9 @@ class Engine:
             clock,
             show_text=settings.telemetry_text,
         )
-        self.communities = Communities(backend, settings, embedder=embedder, redactor=parts.redactor, llm=parts.llm)
+        self.communities = Communities(
+            backend, settings, embedder=embedder, redactor=parts.redactor, llm=parts.llm, serves=self._serves
+        )
         self._extract_batch = 1 if parts.extractor is None else parts.extractor.batch_size
         self.loader = Loader(
             backend,
@@ -128,8 +130,6 @@ class Engine:
         self._indexing = ScopedJob("graphmem-index", self._index_some, serves=self._serves) if background else None
         jobs = [*upkeep_jobs(backend, settings), *self.communities.jobs]
         self._assignment = self.communities.assignment if background else None
-        if self._assignment is not None:
-            self._assignment.serves = self._serves
         self._schedule = UpkeepSchedule(backend, jobs, settings.community_refresh_interval, self._serves)
         self._upkeep = BackgroundJob("graphmem-upkeep", self._run_upkeep) if background else None
         self._expiry = BackgroundJob("graphmem-expiry", self._expire_some) if background else None

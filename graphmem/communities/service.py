@@ -6,7 +6,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import partial
@@ -50,6 +50,8 @@ class Communities:
         Removes personal data from summaries.
     llm
         A LangChain chat model, or ``provider:model``, that writes summaries.
+    serves
+        Whether the background work of this process assigns new entities of a scope to communities.
     """
 
     def __init__(
@@ -60,13 +62,14 @@ class Communities:
         embedder: Embedder | None = None,
         redactor: Redactor | None = None,
         llm: BaseChatModel | str | None = None,
+        serves: Callable[[Scope], bool],
     ) -> None:
         summaries = None if llm is None else Summaries(llm, timeout=settings.extraction_timeout)
         turn = threading.RLock()
         refresh = CommunityRefresh(backend, settings, redactor, summaries, turn)
         self.refresh = refresh.refresh
         self.jobs = [refresh_job(refresh)] if settings.community_refresh else []
-        self.assignment = assignment_job(backend, turn) if settings.community_assignment else None
+        self.assignment = assignment_job(backend, turn, serves) if settings.community_assignment else None
         self.centroids = Centroids(backend)
         search = CommunitySearch(backend, embedder, self.centroids)
         self.find, self.overview = search.find, search.overview
@@ -81,7 +84,9 @@ _GATHERING = 5.0  # new facts of a while are assigned together, as multiple of t
 _SHARE = 10  # minimum interval between refreshes, as a multiple of their duration
 
 
-def assignment_job(backend: GraphBackend, turn: AbstractContextManager[object]) -> ScopedJob:
+def assignment_job(
+    backend: GraphBackend, turn: AbstractContextManager[object], serves: Callable[[Scope], bool]
+) -> ScopedJob:
     """Return the job that assigns new entities to communities on its own thread, holding the lock `turn`."""
     assignment = Assignment(backend)
 
@@ -89,7 +94,7 @@ def assignment_job(backend: GraphBackend, turn: AbstractContextManager[object]) 
         with turn:
             return assignment.step(scope)
 
-    return ScopedJob("graphmem-communities", step, gather=_GATHERING)
+    return ScopedJob("graphmem-communities", step, gather=_GATHERING, serves=serves)
 
 
 def refresh_job(refresh: CommunityRefresh) -> UpkeepJob:
