@@ -363,8 +363,9 @@ class FactLedger:
 
     def _end_dependent(self, edge: Edge, end: End) -> None:
         """End what ends with a fact that held: as what somebody worked, with the job (rule 10)."""
-        for fact_id in self._by_slot[edge.source_id, ENDS_WITH.get(edge.relation, "")]:
-            row = self._rows[fact_id]
+        if (relation := ENDS_WITH.get(edge.relation)) is None:
+            return
+        for row in [self._rows[i] for i in self._by_slot[edge.source_id, relation]]:
             if row.valid_from < end.at and (_held_when_told(row, end) or _is_ended_by(row, end)):
                 self._end(row, end)
 

@@ -293,3 +293,11 @@ def test_a_new_job_ends_no_occupation() -> None:
     facts = ledger(fact("mercy", 2020), nurse)
     facts.add(fact("globex", 2024))
     assert nurse.id not in {e.edge_id for e in facts.expiries}
+
+
+def test_an_occupation_that_is_told_again_after_the_end_of_the_job_goes_on_from_then() -> None:
+    job, nurse = fact("mercy", 2020, episode_ids=("e1",)), fact("nurse", 2020, relation="works_as", episode_ids=("e1",))
+    first, again = nurse.changed(told_at=year(2020)), nurse.changed(episode_ids=("e3",), told_at=year(2025))
+    facts = FactLedger([job, nurse.changed(episode_ids=("e1", "e3"))], DEFAULT_ONTOLOGY, NOW, told_by(first, again))
+    facts.end([job.key], End(year(2024), year(2024), "e2"))
+    assert sorted((e.valid_from, e.valid_to) for e in facts.edges) == [(year(2020), year(2024)), (year(2025), None)]
