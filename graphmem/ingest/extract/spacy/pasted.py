@@ -32,6 +32,10 @@ _POLITE = (
     r"(?:(?:i|we) (?:want|need)|(?:i|we)(?:'d| would) like|want|need|help)(?: me| us| you)? to |"
     r"help me |let's |let us |how (?:do|can|would|should) (?:i|you) ){0,4}"
 )
+_ADDRESSED = re.compile(r"\b(?:please|pls|kindly|you|(?:can|could|shall) we|let's|let us|help me)\b", re.IGNORECASE)
+_INTENDED = re.compile(
+    r"\b(?:i|we)(?: (?:want|need)|(?:'d| would) like) to (?!role-?play|pretend (?:that )?you)", re.IGNORECASE
+)
 _OF_TEXT = (
     r"(?:translate|proof-?read|spell-?check|re-?write|re-?phrase|reword|paraphrase|summari[sz]e|transcribe|"
     r"(?:make|turn|convert|put) (?:this|these|it|the following|my)\b.{0,40}"
@@ -52,7 +56,8 @@ _HOW_TO_ANSWER = re.compile(
     re.IGNORECASE,
 )
 _NOUN = re.compile(
-    r"\b(?:text|sentences?|paragraphs?|e-?mails?|mails?|messages?|letters?|essays?|reply|response|drafts?|cv|resume|poem|"
+    r"\b(?:what \w{1,20} (?:wrote|sent|texted)|"
+    r"text|sentences?|paragraphs?|e-?mails?|mails?|messages?|letters?|essays?|reply|response|drafts?|cv|resume|poem|"
     r"posts?|tweets?|articles?|passages?|transcripts?|reviews?|translation|version)\b",
     re.IGNORECASE,
 )
@@ -62,11 +67,19 @@ _SHOWN = re.compile(
 _EXAMPLE = re.compile(
     r"(?:\b(?:for (?:example|instance)|e\.g\.)|^(?:an? )?(?:example|sample)(?: \w+){0,3})\s?:$", re.IGNORECASE
 )
-_THIS = re.compile(r"\b(?:this|these|below|following)\b", re.IGNORECASE)
+_THIS = re.compile(  # not "this weekend", "these days"
+    r"\b(?:here(?:'s| is| are)|below|following|"
+    r"(?:this|these)(?! (?:(?:coming|past|last|next|whole) )?"
+    r"(?:mornings?|afternoons?|evenings?|nights?|weekends?|days?|"
+    r"weeks?|months?|years?|terms?|semesters?|quarter|season|summer|spring|autumn|fall|winter|time|times|minute|moment|"
+    r"(?:mon|tues|wednes|thurs|fri|satur|sun)day|january|february|march|april|may|june|july|august|september|october|"
+    r"november|december)(?![\w'-])))\b",
+    re.IGNORECASE,
+)
 _KEPT = re.compile(r"\b(?:notes?|remember|memor\w+|down|in mind|record|log|save|out)\b", re.IGNORECASE)
-_ROLE = re.compile(
-    rf"{_POLITE}(?:pretend|role-?play|(?:play|start|do) (?:(?:the|an?) )?(?:role|part|pretend)|"
-    r"imagine (?:that )?(?:you|i|we)(?:'re|'m| are| am))\b",
+_ROLE = re.compile(  # a request, not "I play the part of Juliet"
+    rf"{_POLITE}(?:pretend(?: (?:that )?you)?|role-?play|(?:play|start|do) (?:(?:the|an?) )?(?:role|pretend|part of)|"
+    r"imagine (?:that )?(?:you|i|we)(?:'re|'m| are| am))(?![\w-])",
     re.IGNORECASE,
 )
 _GREETING = re.compile(r"(?:hi|hello|hey|dear|good (?:morning|afternoon|evening))\b", re.IGNORECASE)
@@ -83,10 +96,10 @@ def without_pasted(text: str) -> str:
         if not part:
             continue
         starts_line = "\n" in text[max(0, match.start() - 3) : match.start()]
-        if _ROLE.search(part) or (starts_line and _GREETING.match(part) and _announces(before)):
+        if _asks(_ROLE, part, own=True) or (starts_line and _GREETING.match(part) and _announces(before)):
             text = text[: match.start()]
             break
-        if match.end() >= last and _ABOVE.search(part):
+        if match.end() >= last and _asks(_ABOVE, part):
             return ""
         if _hands_over(part, text[match.end() : match.end() + 4]):
             text = text[: match.end()]
@@ -101,6 +114,21 @@ def _without_block(block: re.Match[str]) -> str:
     return f"\n{_BLOCK}\n" if quoted is None or "\n" in quoted or _FIRST_PERSON.search(quoted) else block[0]
 
 
+def _asks(request: re.Pattern[str], part: str, *, own: bool = False) -> bool:
+    """Return whether a sentence asks for something: "I'm bored and need help, please translate this".
+
+    After a subject in the first person, a verb that follows "and" is what its author does: "I write and translate".
+    With `own`, so is one after a comma, or that of what the author wants to do.
+    """
+    for match in request.finditer(part):
+        if own and _INTENDED.search(match[0]):
+            continue
+        joined = own or match[0].startswith(" and ")
+        if not joined or _ADDRESSED.search(match[0]) or not _FIRST_PERSON.search(part, 0, match.start()):
+            return True
+    return False
+
+
 def _announces(part: str) -> bool:
     """Return whether a letter may follow a sentence: after a question, a colon or the word for it."""
     return part.endswith(("?", ":")) or _NOUN.search(part) is not None
@@ -112,11 +140,12 @@ def _hands_over(part: str, following: str) -> bool:
     ends_line = "\n" in following
     if _KEPT.search(part) or _BLOCK in following:
         return False  # "Write this down: I moved to Rome"
-    if _ON_TEXT.search(part):
-        return colon or shown or ends_line or following[1:2] in ("-", "–", "—")
+    if _asks(_ON_TEXT, part):
+        return colon or shown or (ends_line and not _INTENDED.search(part)) or following[1:2] in ("-", "–", "—")
     if _HOW_TO_ANSWER.search(part):
         return colon or shown or ends_line
     named = _NOUN.search(part) is not None
-    if _ON_ANYTHING.search(part):
+    if _asks(_ON_ANYTHING, part):
         return colon or (shown and (named or ends_line))
-    return (named and _SHOWN.search(part) is not None and (colon or ends_line)) or _EXAMPLE.search(part) is not None
+    presented = named and _SHOWN.search(part) is not None
+    return (presented and (colon or (shown and ends_line))) or _EXAMPLE.search(part) is not None
