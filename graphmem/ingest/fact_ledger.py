@@ -362,11 +362,12 @@ class FactLedger:
             self._end_dependent(edge, replace(end, at=stated.at))
 
     def _end_dependent(self, edge: Edge, end: End) -> None:
-        """End what ends with a fact that held: as what somebody worked, with the job (rule 10)."""
+        """End what ends with a fact that held and was told with it: as what somebody worked, with the job (rule 10)."""
         if (relation := ENDS_WITH.get(edge.relation)) is None:
             return
         for row in [self._rows[i] for i in self._by_slot[edge.source_id, relation]]:
-            if row.valid_from < end.at and (_held_when_told(row, end) or _is_ended_by(row, end)):
+            told_together = not set(edge.episode_ids).isdisjoint(row.episode_ids)
+            if told_together and row.valid_from < end.at and (_held_when_told(row, end) or _is_ended_by(row, end)):
                 self._end(row, end)
 
     def _end_as_wrong(self, edge: Edge, stated: EdgeEnd) -> None:

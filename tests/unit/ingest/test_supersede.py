@@ -275,7 +275,7 @@ def occupation(target: str, since: int) -> Edge:
 
 def test_an_occupation_ends_with_the_job() -> None:
     nurse = occupation("nurse", 2020)
-    facts = ledger(fact("mercy", 2020), nurse)
+    facts = ledger(fact("mercy", 2020, episode_ids=("e1",)), nurse)
     facts.end([("maya", "mercy", "works_at", EdgeType.SEMANTIC)], End(year(2024), year(2024), "e2"))
     assert {(e.edge_id, e.valid_to) for e in facts.expiries} >= {(nurse.id, year(2024))}
 
@@ -283,14 +283,20 @@ def test_an_occupation_ends_with_the_job() -> None:
 def test_a_job_that_had_ended_or_never_held_ends_no_occupation() -> None:
     for end in (End(year(2021), year(2024), "e2"), End(year(2024), year(2024), "e2", corrected=True)):
         nurse = occupation("nurse", 2023)
-        facts = ledger(fact("mercy", 2020), nurse)
+        facts = ledger(fact("mercy", 2020, episode_ids=("e1",)), nurse)
         facts.end([("maya", "mercy", "works_at", EdgeType.SEMANTIC)], end)
         assert nurse.id not in {e.edge_id for e in facts.expiries}
 
 
+def test_an_occupation_that_was_told_without_the_job_stays() -> None:
+    facts = ledger(fact("blue bar", 2021, episode_ids=("e2",)), occupation("photographer", 2020))
+    facts.end([("maya", "blue bar", "works_at", EdgeType.SEMANTIC)], End(year(2024), year(2024), "e3"))
+    assert len(facts.expiries) == 1
+
+
 def test_a_new_job_ends_no_occupation() -> None:
     nurse = occupation("nurse", 2020)
-    facts = ledger(fact("mercy", 2020), nurse)
+    facts = ledger(fact("mercy", 2020, episode_ids=("e1",)), nurse)
     facts.add(fact("globex", 2024))
     assert nurse.id not in {e.edge_id for e in facts.expiries}
 
