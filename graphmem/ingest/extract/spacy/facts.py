@@ -34,7 +34,7 @@ from graphmem.ingest.extract.spacy.clauses import (
     subjects_of,
 )
 from graphmem.ingest.extract.spacy.homes_and_jobs import first_days, last_days, placed, unplaced_last_days
-from graphmem.ingest.extract.spacy.kin import is_counted, is_named
+from graphmem.ingest.extract.spacy.kin import is_business_partner, is_counted, is_named
 from graphmem.ingest.extract.spacy.known import over, prescribed
 from graphmem.ingest.extract.spacy.names import End, Names
 from graphmem.ingest.extract.spacy.patterns import statements
@@ -306,6 +306,7 @@ def _succeeded(clause: Clause, edge: ExtractedEdge, said: Sequence[Statement]) -
     nouns = (*clause.subjects, *objects_of(clause.verb, "attr"))
     new = any(c.lower_ == "new" for noun in nouns for c in noun.children)
     new = not clause.past and (new or any(c.lower_ == "now" for c in clause.verb.children))
+    new = new and not any(is_business_partner(noun) for noun in nouns)
     if edge.relation == "works_as" and (clause.verb.lemma_ == "promote" or with_job):
         yield ExtractedEnding(edge.source, "works_as", edge.target, source_type=edge.source_type, others="targets")
     if new or edge.relation == "has_launch_date":

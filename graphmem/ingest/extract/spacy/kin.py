@@ -39,6 +39,15 @@ def role_of(noun: Token) -> str:
     return " ".join([*(t.lower_ for c in limits for t in c.subtree if t.text.isalpha()), word])
 
 
+def is_business_partner(noun: Token) -> bool:
+    """Return whether a partner isn't one in life: "my business partner", "my partner at the firm"; not "in Rome"."""
+    if noun.lower_ != "partner" or role_of(noun) != "partner":
+        return noun.lower_ == "partner"
+    phrases = (c for c in noun.children if c.dep_ == "prep" and c.lower_ in ("in", "at"))
+    shared = (t for phrase in phrases for t in phrase.children if t.dep_ == "pobj")
+    return any(t.ent_type_ in ("", "ORG") for t in shared)
+
+
 def is_counted(noun: Token) -> bool:
     """Return whether a noun is a number of relatives or pets: "two cats"."""
     return noun.lemma_.lower() in words.RELATIONAL and any(c.dep_ == "nummod" for c in noun.children)

@@ -11,6 +11,7 @@ from graphmem.ingest.extract.spacy import words
 from graphmem.ingest.extract.spacy.clauses import Clause, helpers, is_bare, not_but, objects_of, prepositions
 from graphmem.ingest.extract.spacy.endings import endings
 from graphmem.ingest.extract.spacy.homes_and_jobs import hirings, homes, jobless, jobs, place_names, places
+from graphmem.ingest.extract.spacy.kin import is_business_partner, role_of
 from graphmem.ingest.extract.spacy.names import GUESSED_PERSON, End, Names, as_relative
 from graphmem.ingest.extract.spacy.statements import LATELY, Period, Statement, is_state, presumed_end
 from graphmem.text.dates import written
@@ -88,12 +89,12 @@ def over(clause: Clause, subject: End, period: Period) -> Iterator[str]:
     happens = clause.past if clause.verb.lemma_ != "be" else not clause.past
     if happens and any(t.lower_ == "divorced" for t in (*said, *([clause.verb] if clause.passive else []))):
         yield "married_to"
-    if _parted(clause):
+    halves = [*clause.subjects, *(n for w, n in prepositions(clause.verb) if w in ("with", "from"))]
+    if _parted(clause) and not any(is_business_partner(t) for t in halves):
         yield "has_status"
         if subject.role == "speaker":
-            mine = [*clause.subjects, *(n for w, n in prepositions(clause.verb) if w in ("with", "from"))]
-            nouns = {t.lower_ for t in mine if any(c.lower_ in ("my", "our") for c in t.children)}
-            yield from (words.PARTNER_OF[noun] for noun in sorted(nouns & words.PARTNER_OF.keys()))  # "my wife and I"
+            roles = {role_of(t) for t in halves if any(c.lower_ in ("my", "our") for c in t.children)}
+            yield from (words.PARTNER_OF[role] for role in sorted(roles & words.PARTNER_OF.keys()))  # "my wife and I"
     yield from _changed_person(clause)
 
 

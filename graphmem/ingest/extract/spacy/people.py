@@ -23,7 +23,7 @@ from graphmem.ingest.extract.spacy.clauses import (
 )
 from graphmem.ingest.extract.spacy.facts import COMMON, EXPLICIT, PLAIN
 from graphmem.ingest.extract.spacy.homes_and_jobs import is_occupation
-from graphmem.ingest.extract.spacy.kin import introduced, is_former, is_likeness, is_named, role_of
+from graphmem.ingest.extract.spacy.kin import introduced, is_business_partner, is_former, is_likeness, is_named, role_of
 from graphmem.ingest.extract.spacy.names import End, Names, as_relative
 from graphmem.ingest.extract.spacy.render import Dates
 from graphmem.protocols import ExtractedEdge, ExtractedEnding
@@ -63,7 +63,8 @@ def relatives(sentence: Span, names: Names, dates: Dates) -> Iterator[ExtractedE
 def newcomers(sentence: Span, found: Iterable[ExtractedEdge]) -> Iterator[ExtractedEnding]:
     """Yield the end of the former ones for "my new girlfriend Lena", "I've got a new dentist, Dr. Park"."""
     nouns = (t for t in sentence if t.pos_ == "NOUN" and any(c.lower_ == "new" for c in t.children))
-    new = {words.relation_to(role_of(t)) for t in nouns if t.lemma_.lower() in words.RELATIONAL}
+    kin = (t for t in nouns if t.lemma_.lower() in words.RELATIONAL and not is_business_partner(t))
+    new = {words.relation_to(role_of(t)) for t in kin}
     for edge in found:
         group = next((some for some in words.ONE_AT_A_TIME if edge.relation in some), ())
         if edge.relation in new and not edge.ended and not edge.target.startswith(f"{edge.source}'s "):

@@ -68,5 +68,6 @@ def listed(extractor: SpacyExtractor, text: str, *context: Episode) -> list[str]
         if ending.presumed:
             presumed.setdefault((ending.source, str(ending.target)), []).append(ending.relation)
     ends += [f"ends if known: {who} · {', '.join(sorted(set(of)))} · {what}" for (who, what), of in presumed.items()]
+    ends += sorted({f"ends: {e.source} · {e.relation} · all" for e in found.endings if e.target is None})
     called = [f"{alias} · another name of · {e.name}" for e in found.entities for alias in e.aliases]
     return [*map(as_listed, found.edges), *called, *ends]
