@@ -59,7 +59,7 @@ def well_known(clause: Clause, subject: End, names: Names, period: Period) -> It
         yield from (replace(said, source=whom) for said in _management(clause, names))
         yield from (replace(said, source=whom) for said in _superior(clause, subject, names))
     yield from endings(clause, subject, names, period)
-    yield from _successor(clause, names)
+    yield from _successor(clause, subject, names)
     yield from _moved_in(clause, names)
     yield from _moved_team(clause, names)
     yield from _choice(clause, subject, names)
@@ -111,7 +111,7 @@ def _owns(noun: Token) -> bool:
     return any(c.dep_ == "poss" and c.lower_ not in ("my", "our") for c in noun.children)
 
 
-def _successor(clause: Clause, names: Names) -> Iterator[Statement]:
+def _successor(clause: Clause, subject: End, names: Names) -> Iterator[Statement]:
     """Yield who or what comes after "I changed dentists": "it's Dr. Park now"."""
     if not (group := _changed_person(clause)):
         return
@@ -120,7 +120,10 @@ def _successor(clause: Clause, names: Names) -> Iterator[Statement]:
         named = [t for t in objects_of(token, "attr") if t.pos_ == "PROPN"] if token.lemma_ == "be" else []
         if any(t.lower_ == "it" for t in objects_of(token, "nsubj")):
             ends = (as_relative(noun, e) if noun.lemma_ in words.KIN else e for t in named for e in names.end(t))
-            yield from (Statement(words.has(noun.lemma_.lower()), e, explicit=True) for e in ends if e.named)
+            role = noun.lemma_.lower()
+            for end in (e for e in ends if e.named):
+                fact = f"{subject.name}'s {role} is {end.name}."
+                yield Statement(words.has(role), end, explicit=True, fact=fact)
 
 
 def _is_retired(clause: Clause) -> bool:

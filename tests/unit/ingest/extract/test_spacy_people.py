@@ -174,3 +174,8 @@ def test_who_shares_a_verb_is_its_singular_subject(extractor: SpacyExtractor) ->
     (found,) = extractor.extract([ExtractionRequest(episode)])
     assert isinstance(found, Extraction)
     assert {e.fact for e in found.edges} == {"Anna lives in Madrid.", "Peter lives in Madrid."}
+
+
+def test_the_fact_of_who_comes_after_somebody_names_both(extractor: SpacyExtractor) -> None:
+    found = related(extractor, "I changed dentists, it's Dr. Park now.")
+    assert found == {"has_dentist Park": "Oskar's dentist is Park."}
