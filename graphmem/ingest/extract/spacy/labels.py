@@ -71,6 +71,7 @@ _STATES = frozenset(
 _VERSION = re.compile(r"(?<!\s)\s{1,9}v?\d[\d.]{0,8}$")
 _TICKET = re.compile(r"[A-Z]{2,10}-\d{2,9}")
 _CAMEL_CASE = re.compile(r"(?!Mac[A-Z]|Fitz[A-Z])[A-Za-z]{0,20}[a-z]{3}[A-Z]")
+_DOUBLE_NAME = re.compile(r"([A-Z][a-z]{1,20})([A-Z][a-z]{1,20})")
 _CODE = re.compile(
     r"[(){}]|::|^[a-z]{2}-[A-Z]{2}$|^(?:Pre|Post|Non)-|"
     r"^[a-z]{2,20}[A-Z]|^[a-z]{1,20}\d|\w\.[A-Z]|\.[a-z]{1,20}[A-Z]|[a-z]\.[a-z]{2,20}\.[a-z]"
@@ -153,7 +154,7 @@ def _label(name: Span) -> str:
         return _label_of_several(name, head)
     if root.lower_ in words.KIN or (not root.is_alpha and label not in ("PERSON", "ORG", *words.PLACES)):
         return label
-    is_given = root.text in _NAMES or root.norm_ == KNOWN_NAME
+    is_given = root.text in _NAMES or root.norm_ == KNOWN_NAME or _is_double_name(root.text)
     if label != "PERSON" and is_given and not in_list:
         other = head in _AT or _specifies(root) or _is_definite(name) or _is_within(name)
         return label if other and label != "PRODUCT" else "PERSON"
@@ -190,7 +191,21 @@ def _label_of_product(name: Span, head: str) -> str:
     if _TICKET.fullmatch(name.text):
         return THING
     mixed = any(c.isdigit() for c in name.text) and any(c.isalpha() for c in name.text)
-    return "PRODUCT" if mixed or _CAMEL_CASE.match(name.text) or _CODE.search(name.text) else ""
+    return "PRODUCT" if mixed or _is_camel_case(name[0], name.label_) or _CODE.search(name.text) else ""
+
+
+def _is_camel_case(word: Token, label: str) -> bool:
+    """Return whether a word has a capital inside as products do: "TypeScript", not "MaryAnn"."""
+    double = _DOUBLE_NAME.fullmatch(word.text)
+    if _is_double_name(word.text) or (label == "PERSON" and double is not None and double[1] in _NAMES):
+        return False
+    return _CAMEL_CASE.match(word.text) is not None
+
+
+def _is_double_name(word: str) -> bool:
+    """Return whether a word consists of two given names: "JeanPaul"."""
+    double = _DOUBLE_NAME.fullmatch(word)
+    return double is not None and _NAMES.issuperset(double.groups())
 
 
 def _is_place(name: Span, head: str) -> bool:
@@ -223,13 +238,14 @@ def _label_of_several(name: Span, head: str) -> str:
         return name.label_
     if last in _FIRMS and name.label_ not in words.PLACES:
         return "ORG"
-    if any(t.lower_ in words.TECHNOLOGIES or _CAMEL_CASE.match(t.text) for t in name) or _is_software(name):
+    if any(t.lower_ in words.TECHNOLOGIES or _is_camel_case(t, name.label_) for t in name) or _is_software(name):
         return "PRODUCT"
     if last[0].isdigit() and name.label_ in ("PERSON", "ORG", *words.PLACES):
         return "PRODUCT"
     if last in words.STREETS | _BUILDINGS:
         return "FAC"
-    if last in _DEVICES and name.label_ != "PRODUCT" and head not in _JOINING | {"at", "by"}:
+    is_person = name.label_ == "PERSON" and first in _NAMES and head not in _USING  # "Mark Driver"
+    if last in _DEVICES and name.label_ != "PRODUCT" and not is_person and head not in _JOINING | {"at", "by"}:
         return "PRODUCT"
     supported = head in _JOINING | {"at", "by", "with", "from"} or name.root.dep_ == "appos" or _acts(name.root)
     is_full = first in PLAIN_NAMES and len(name) == 2 and name[1].text.istitle() and not _is_plain(name[1])
