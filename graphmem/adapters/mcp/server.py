@@ -49,7 +49,6 @@ MAX_BODY = 16 * 1024 * 1024
 """Maximum size of a request in bytes; 10,000 facts have about 2 MB."""
 
 _COUNTED = 100  # waiting messages
-_MANY = f"More than {_COUNTED} messages are"
 _SHOWN = 5  # invalid arguments that an error lists
 _NO_ISSUER = AnyHttpUrl("http://localhost")  # required by the SDK, and used for OAuth alone
 
@@ -162,7 +161,8 @@ class MemoryServer(MCPServer[Any]):
         read = partial(engine.backend.find_episodes, caller.access.scopes, pending, limit=_COUNTED + 1)
         if not (waiting := len(await engine.pools.run("reads", read))):
             return done
-        unread = counted(waiting, "message is", "messages are") if waiting <= _COUNTED else _MANY
+        unread = counted(min(waiting, _COUNTED), "message is", "messages are")
+        unread = f"More than {unread}" if waiting > _COUNTED else unread
         text = f"{NOTHING} {unread} still being read, and facts may be missing."
         return done.model_copy(update={"content": [TextContent(type="text", text=text)]})
 
