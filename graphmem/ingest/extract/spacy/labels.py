@@ -81,6 +81,8 @@ _CODE = re.compile(
 
 def correct_labels(doc: Doc) -> Doc:
     """Replace wrong labels of names in a parse, add given names that aren't recognized, and return it."""
+    from spacy.util import filter_spans
+
     for token in doc:
         if token.norm_ == KNOWN_NAME and token.pos_ in ("NOUN", "ADJ", "VERB"):
             token.pos_, token.tag_ = "PROPN", "NNP"
@@ -89,7 +91,7 @@ def correct_labels(doc: Doc) -> Doc:
     labels |= {_whole(name): "PERSON" for name in (doc[t.i : t.i + 1] for t in missed)}
     if tuple(labels.items()) != tuple((ent, ent.label_) for ent in doc.ents):
         spans = (doc.char_span(ent.start_char, ent.end_char, label) for ent, label in labels.items())
-        doc.ents = [span for span in spans if span is not None]
+        doc.ents = filter_spans(span for span in spans if span is not None)  # "Anna Peter" overlaps "Peter"
     return doc
 
 

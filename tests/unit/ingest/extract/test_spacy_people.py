@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from graphmem.ingest.extract.spacy import SpacyExtractor, spacy_available
+from graphmem.ingest.extract.spacy.labels import correct_labels
 from graphmem.models import Episode, Scope
 from graphmem.protocols import Extraction, ExtractionRequest
 
@@ -179,3 +180,19 @@ def test_who_shares_a_verb_is_its_singular_subject(extractor: SpacyExtractor) ->
 def test_the_fact_of_who_comes_after_somebody_names_both(extractor: SpacyExtractor) -> None:
     found = related(extractor, "I changed dentists, it's Dr. Park now.")
     assert found == {"has_dentist Park": "Oskar's dentist is Park."}
+
+
+def test_a_given_name_that_is_not_recognized_is_the_family_name_of_the_one_before() -> None:
+    from spacy.lang.en import English
+    from spacy.tokens import Doc
+
+    parse = Doc(
+        English().vocab,
+        ["Anna", "Peter", "sings"],
+        pos=["PROPN", "PROPN", "VERB"],
+        tags=["NNP", "NNP", "VBZ"],
+        heads=[1, 2, 2],
+        deps=["compound", "nsubj", "ROOT"],
+        ents=["B-PERSON", "O", "O"],
+    )
+    assert [(name.text, name.label_) for name in correct_labels(parse).ents] == [("Anna Peter", "PERSON")]
