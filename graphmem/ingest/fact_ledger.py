@@ -12,7 +12,7 @@ from graphmem.inference.premises import find_compatible
 from graphmem.ingest.supersession.decisions import decide, settle
 from graphmem.ingest.supersession.rules import (
     DAY,
-    ENDS_WITH,
+    DEPENDENT_RELATIONS,
     Compatible,
     FactSource,
     Teller,
@@ -363,7 +363,7 @@ class FactLedger:
 
     def _end_dependent(self, edge: Edge, end: End) -> None:
         """End what ends with a fact that held and was told with it: as what somebody worked, with the job (rule 10)."""
-        if (relation := ENDS_WITH.get(edge.relation)) is None:
+        if (relation := DEPENDENT_RELATIONS.get(edge.relation)) is None:
             return
         for row in [self._rows[i] for i in self._by_slot[edge.source_id, relation]]:
             told_together = not set(edge.episode_ids).isdisjoint(row.episode_ids)

@@ -17,7 +17,7 @@ from graphmem.ingest.fact_ledger import End, FactLedger, TellerAbout, entity_nam
 from graphmem.ingest.interpretation import Ending, EntityMention, ExtractedFact, InterpretedEpisode, clamped
 from graphmem.ingest.note_links import NoteLinks
 from graphmem.ingest.resolution import Resolver
-from graphmem.ingest.supersession.rules import ENDS_WITH, Teller, day_after, day_before
+from graphmem.ingest.supersession.rules import DEPENDENT_RELATIONS, Teller, day_after, day_before
 from graphmem.models import (
     Changes,
     Edge,
@@ -581,7 +581,11 @@ def _ending_of(
 
 def _dependent(slots: Iterable[tuple[str, str]]) -> dict[tuple[str, str], None]:
     """Return the sources and relations of the facts that end with those of others."""
-    return {(source_id, ENDS_WITH[relation]): None for source_id, relation in slots if relation in ENDS_WITH}
+    return {
+        (source_id, DEPENDENT_RELATIONS[relation]): None
+        for source_id, relation in slots
+        if relation in DEPENDENT_RELATIONS
+    }
 
 
 def _keys(source_id: str, relation: str, target_id: str) -> list[EdgeKey]:

@@ -31,7 +31,7 @@ Compatible = Mapping[frozenset[EdgeKey], datetime]
 """Two facts of a slot that hold together, as one implies the other → until when: they don't end each other before."""
 
 
-ENDS_WITH: Mapping[str, str] = {"works_at": "works_as"}
+DEPENDENT_RELATIONS: Mapping[str, str] = {"works_at": "works_as"}
 """Relation → the relation whose facts end with it (rule 10)."""
 
 

@@ -335,8 +335,8 @@ def _is_small_talk(edge: ExtractedEdge, assistant: str, user: str) -> bool:
 def _add_names(
     mentioned: dict[tuple[str, str], ExtractedEntity], names: Names, sentence: Span, *, talk: bool = False
 ) -> None:
-    """Add the entities that a sentence names to those of its text; in talk without plain words and cries."""
-    if talk and _is_cried(sentence):
+    """Add the entities that a sentence names to those of its text; in talk no plain words or all-capital sentences."""
+    if talk and _is_all_caps(sentence):
         return
     for end, start in names.named(sentence).items():
         parts = re.findall(r"[^\W_]+", end.name.lower())
@@ -356,7 +356,7 @@ def _is_word(end: End, first: Token) -> bool:
     return not named and is_word(end.name)
 
 
-def _is_cried(sentence: Span) -> bool:
+def _is_all_caps(sentence: Span) -> bool:
     """Return whether a sentence is in capitals, which distinguish no names."""
     said = [t for t in sentence if t.is_alpha]
     return len(said) > 2 and sum(t.is_upper for t in said) > len(said) * 0.7

@@ -38,7 +38,7 @@ _COMMON_WORDS = _lines("common_words.txt")
 _NAMES = _GIVEN_NAMES | {name.title() for name in words.COMMON_NAMES}
 _IN = frozenset("in to from near around through across outside into toward towards".split())
 _AT = _IN | {"at", "of", "for"}
-_JOINTS = frozenset("and & for with vs versus".split())
+_CONJUNCTIONS = frozenset("and & for with vs versus".split())
 _VISITING = frozenset("visit leave reach tour explore".split())
 _JOINING = frozenset("join leave quit contact sue found start".split())
 _ADDRESSING = frozenset(
@@ -51,14 +51,14 @@ _OFFICES = frozenset("doctor professor president captain".split())
 _ACRONYM = re.compile(r"[A-Z][A-Za-z]{0,4}[A-Z]")
 _BUILDINGS = frozenset("airport amphitheater amphitheatre arena bridge boulevard stadium station terminal".split())
 _HOUSES = frozenset("apartments bank bar cafe café church club hostel hotel inn pub restaurant school theatre".split())
-_DEVICES = frozenset(
+_PRODUCT_NOUNS = frozenset(
     "preferences settings system cable card component components behavior driver drivers manager editor browser "
     "server desktop api sdk app plugin extension framework protocol toolkit engine package kernel terminal console "
     "client tool tools version release edition proposal syntax script phone laptop printer drive player machine".split()
 )
 """Last words of names of products: "Sound Preferences"."""
 _PEOPLES = frozenset({"NORP", "LANGUAGE", "LAW"})
-_FIRMS = frozenset(
+_ORGANIZATION_NOUNS = frozenset(
     "agency association bank board church club college company council court foundation group hospital inc institute "
     "labs league market museum nations party police school society store studios team union university ventures".split()
 )
@@ -86,16 +86,16 @@ def correct_labels(doc: Doc) -> Doc:
     for token in doc:
         if token.norm_ == KNOWN_NAME and token.pos_ in ("NOUN", "ADJ", "VERB"):
             token.pos_, token.tag_ = "PROPN", "NNP"
-    labels = {part: _label(part) for ent in doc.ents for part in _parts(_whole(ent))}
+    labels = {part: _label(part) for ent in doc.ents for part in _parts(_with_family_name(ent))}
     missed = (t for t in doc if t.norm_ == KNOWN_NAME and not t.ent_type_ and t.pos_ == "PROPN")
-    labels |= {_whole(name): "PERSON" for name in (doc[t.i : t.i + 1] for t in missed)}
+    labels |= {_with_family_name(name): "PERSON" for name in (doc[t.i : t.i + 1] for t in missed)}
     if tuple(labels.items()) != tuple((ent, ent.label_) for ent in doc.ents):
         spans = (doc.char_span(ent.start_char, ent.end_char, label) for ent, label in labels.items())
         doc.ents = filter_spans(span for span in spans if span is not None)  # "Anna Peter" overlaps "Peter"
     return doc
 
 
-def _whole(name: Span) -> Span:
+def _with_family_name(name: Span) -> Span:
     """Return a given name with the family name after it, if that isn't recognized."""
     after = name.doc[name.end : name.end + 1]
     if (
@@ -114,7 +114,7 @@ def _whole(name: Span) -> Span:
 
 def _parts(name: Span) -> Iterator[Span]:
     """Yield the names in what is recognized as one: "Coinbase and Airbnb", if they are known."""
-    joint = next((t for t in name[1:-1] if t.lower_ in _JOINTS), None)
+    joint = next((t for t in name[1:-1] if t.lower_ in _CONJUNCTIONS), None)
     if joint is None or name.label_ not in words.ENTITY_TYPES or name.text.casefold() in _PRODUCTS:
         yield name
         return
@@ -238,7 +238,7 @@ def _label_of_several(name: Span, head: str) -> str:
         return "EVENT"
     if name.label_ not in ("PERSON", "ORG", "PRODUCT", "EVENT", *words.PLACES):
         return name.label_
-    if last in _FIRMS and name.label_ not in words.PLACES:
+    if last in _ORGANIZATION_NOUNS and name.label_ not in words.PLACES:
         return "ORG"
     if any(t.lower_ in words.TECHNOLOGIES or _is_camel_case(t, name.label_) for t in name) or _is_software(name):
         return "PRODUCT"
@@ -247,7 +247,7 @@ def _label_of_several(name: Span, head: str) -> str:
     if last in words.STREETS | _BUILDINGS:
         return "FAC"
     is_person = name.label_ == "PERSON" and first in _NAMES and head not in _USING  # "Mark Driver"
-    if last in _DEVICES and name.label_ != "PRODUCT" and not is_person and head not in _JOINING | {"at", "by"}:
+    if last in _PRODUCT_NOUNS and name.label_ != "PRODUCT" and not is_person and head not in _JOINING | {"at", "by"}:
         return "PRODUCT"
     supported = head in _JOINING | {"at", "by", "with", "from"} or name.root.dep_ == "appos" or _acts(name.root)
     is_full = first in PLAIN_NAMES and len(name) == 2 and name[1].text.istitle() and not _is_plain(name[1])

@@ -36,19 +36,19 @@ _ADDRESSED = re.compile(r"\b(?:please|pls|kindly|you|(?:can|could|shall) we|let'
 _INTENDED = re.compile(
     r"\b(?:i|we)(?: (?:want|need)|(?:'d| would) like) to (?!role-?play|pretend (?:that )?you)", re.IGNORECASE
 )
-_OF_TEXT = (
+_TEXT_VERBS = (
     r"(?:translate|proof-?read|spell-?check|re-?write|re-?phrase|reword|paraphrase|summari[sz]e|transcribe|"
     r"(?:make|turn|convert|put) (?:this|these|it|the following|my)\b.{0,40}"
     r"\b(?:sound|more|less|into|shorter|longer|better))"
 )
-_OF_ANY = (
+_GENERAL_VERBS = (
     r"(?:(?:say|repeat|draft|write|compose)|(?:correct|fix|edit|polish|improve|shorten|expand|simplify|check|review|"
     r"revise|reply|respond|answer|tell(?! (?:me|you|us))|continue|complete|read|explain|analy[sz]e|classify|critique|"
     r"grade)(?= \w))"
 )
-_ON_TEXT = re.compile(rf"{_POLITE}{_OF_TEXT}\b", re.IGNORECASE)
-_ON_ANYTHING = re.compile(
-    rf"{_POLITE}{_OF_ANY}\b|\bis (?:this|the|my) (?:following )?(?:sentence|text|grammar)\b", re.IGNORECASE
+_TEXT_REQUEST = re.compile(rf"{_POLITE}{_TEXT_VERBS}\b", re.IGNORECASE)
+_GENERAL_REQUEST = re.compile(
+    rf"{_POLITE}{_GENERAL_VERBS}\b|\bis (?:this|the|my) (?:following )?(?:sentence|text|grammar)\b", re.IGNORECASE
 )
 _HOW_TO_ANSWER = re.compile(
     r"\b(?:how|what) (?:should|do|can|could|would|shall|to) (?:(?:i|we) )?(?:\w+ )?"
@@ -61,7 +61,7 @@ _NOUN = re.compile(
     r"posts?|tweets?|articles?|passages?|transcripts?|reviews?|translation|version)\b",
     re.IGNORECASE,
 )
-_SHOWN = re.compile(
+_PRESENTED = re.compile(
     r"\b(?:here(?:'s| is| are)|this is|below is|got|received|sent|wrote|texted|e-?mailed|forwarded)\b", re.IGNORECASE
 )
 _EXAMPLE = re.compile(
@@ -83,7 +83,7 @@ _ROLE = re.compile(  # a request, not "I play the part of Juliet"
     re.IGNORECASE,
 )
 _GREETING = re.compile(r"(?:hi|hello|hey|dear|good (?:morning|afternoon|evening))\b", re.IGNORECASE)
-_ABOVE = re.compile(rf"{_POLITE}{_OF_TEXT} (?:this|that|it|the above)\b", re.IGNORECASE)
+_REQUEST_FOR_ABOVE = re.compile(rf"{_POLITE}{_TEXT_VERBS} (?:this|that|it|the above)\b", re.IGNORECASE)
 
 
 def without_pasted(text: str) -> str:
@@ -99,7 +99,7 @@ def without_pasted(text: str) -> str:
         if _asks(_ROLE, part, own=True) or (starts_line and _GREETING.match(part) and _announces(before)):
             text = text[: match.start()]
             break
-        if match.end() >= last and _asks(_ABOVE, part):
+        if match.end() >= last and _asks(_REQUEST_FOR_ABOVE, part):
             return ""
         if _hands_over(part, text[match.end() : match.end() + 4]):
             text = text[: match.end()]
@@ -140,12 +140,12 @@ def _hands_over(part: str, following: str) -> bool:
     ends_line = "\n" in following
     if _KEPT.search(part) or _BLOCK in following:
         return False  # "Write this down: I moved to Rome"
-    if _asks(_ON_TEXT, part):
+    if _asks(_TEXT_REQUEST, part):
         return colon or shown or (ends_line and not _INTENDED.search(part)) or following[1:2] in ("-", "–", "—")
     if _HOW_TO_ANSWER.search(part):
         return colon or shown or ends_line
     named = _NOUN.search(part) is not None
-    if _asks(_ON_ANYTHING, part):
+    if _asks(_GENERAL_REQUEST, part):
         return colon or (shown and (named or ends_line))
-    presented = named and _SHOWN.search(part) is not None
+    presented = named and _PRESENTED.search(part) is not None
     return (presented and (colon or (shown and ends_line))) or _EXAMPLE.search(part) is not None
