@@ -34,7 +34,8 @@ from graphmem.search.search_index import SearchIndex
 from graphmem.search.speakers import USER, named_speaker
 from graphmem.telemetry import count, in_span, question_attributes, span
 from graphmem.text.first_person import first_person_of
-from graphmem.text.normalize import MAX_QUERY, canonical, is_punctuation
+from graphmem.text.normalize import MAX_QUERY, canonical
+from graphmem.text.terms import terms
 from graphmem.trust import LEVELS, trust_of
 from graphmem.trust import USER as USER_NAME
 
@@ -262,8 +263,9 @@ class SearchService:
         """Return the best episodes as rows of the index."""
         degraded, now = self._index_waiting(scopes, options.wait), self._clock()
         with self.index.copy(scopes) as copy:
-            if not len(copy.corpus) or is_punctuation(query):
-                return _Ranked(now, degraded)
+            plain = any(map(str.isalnum, query))
+            if not len(copy.corpus) or not (plain or copy.corpus.lexicon.with_all(terms(query), len(copy.corpus))):
+                return _Ranked(now, degraded)  # nothing is like a question of punctuation or of unknown emoji
             view = _CorpusView(copy.corpus, len(copy.corpus), copy.limited, copy.lock)
             corpus, speakers = copy.corpus, copy.corpus.speakers
             at = now if options.as_of is None else min(options.as_of.valid, now)

@@ -319,6 +319,11 @@ def test_a_question_without_a_letter_or_digit_finds_nothing(talk: GraphMemory, q
     assert (len(found), found.confidence) == (0, 0.0)
 
 
+def test_an_emoji_of_the_memory_is_found(talk: GraphMemory) -> None:
+    talk.remember("We saw a 🦊.", external_id="t6")
+    assert found(talk, "🦊", k=1) == ["t6"]
+
+
 def test_an_empty_memory_finds_nothing(store_url: str, open_memory: OpenMemory, model: WordVectors) -> None:
     assert len(open_memory(store_url, embeddings=model).search("Where is Maya?")) == 0
 
