@@ -19,6 +19,7 @@ from graphmem.models import (
     MergeQuery,
     Scope,
     decayed,
+    index_entry,
 )
 from graphmem.protocols import IndexStore, MergeStore, UpkeepStore, require_no_cursor
 from graphmem_neo4j.connection import Neo4jRole, Transaction
@@ -56,13 +57,13 @@ class Neo4jIndex(Neo4jRole, IndexStore):
         """Return a page of entries after a position."""
         name = "read_index" if kind is None else "read_index_of_kind"
         records = self._database.read(name, [scope], scope=scope.key, kind=kind, after=after, limit=limit)
-        return [_entry_of(row) for rows in records for row in rows]
+        return [index_entry(row) for rows in records for row in rows]
 
     def find_index(self, scope: Scope, kind: IndexKind, keys: Sequence[str]) -> list[IndexEntry]:
         """Return the entries with these keys, ordered by key."""
         wanted = list(dict.fromkeys(keys))
         rows = self._database.read("find_index", [scope], scope=scope.key, kind=kind, keys=wanted)
-        return [_entry_of(row) for row in rows]
+        return [index_entry(row) for row in rows]
 
     def find_unindexed(self, scope: Scope, kind: IndexKind, *, after: str = "", limit: int = 1000) -> list[str]:
         """Return ids of rows without a complete entry, in ascending order."""
@@ -127,24 +128,7 @@ def _state_of(rows: Sequence[Any]) -> IndexState:
     return IndexState(*rows[0]) if rows else IndexState()
 
 
-def _entry_of(row: Sequence[Any]) -> IndexEntry:
-    kind, key, model, vectors, pieces, detail, complete, position = row
-    return IndexEntry(
-        kind=kind,
-        key=key,
-        model=model,
-        vectors=vectors,
-        pieces=pieces,
-        detail=detail,
-        complete=complete,
-        position=position,
-    )
-
-
 # Merges -----------------------------------------------------------------------------------------
-
-
-# Upkeep -------------------------------------------------------------------------------------------
 
 
 class Neo4jMerges(Neo4jRole, MergeStore):

@@ -6,10 +6,9 @@ import json
 import re
 import sqlite3
 from collections.abc import Sequence
-from typing import Any
 
 from graphmem.errors import InvalidInput
-from graphmem.models import IndexCursor, IndexEntry, IndexKind, IndexState, IndexStatus, Scope
+from graphmem.models import IndexCursor, IndexEntry, IndexKind, IndexState, IndexStatus, Scope, index_entry
 from graphmem.protocols import IndexStore
 from graphmem_sqlite.connection import SQLiteRole
 from graphmem_sqlite.rows import EDGE_KEYS, ENTITY_KEYS, EPISODE_KEYS, as_json, require_keys, scope_keys
@@ -125,7 +124,7 @@ class SQLiteIndex(SQLiteRole, IndexStore):
         statement = PAGE if kind is None else PAGE_OF_KIND
         with self._database.reading() as connection:
             return [
-                _entry_of(row)
+                index_entry(row)
                 for key in scope_keys(connection, [scope])
                 for row in connection.execute(statement, {"scope": key, "kind": kind, "after": after, "limit": limit})
             ]
@@ -135,7 +134,7 @@ class SQLiteIndex(SQLiteRole, IndexStore):
         wanted = as_json(dict.fromkeys(keys))
         with self._database.reading() as connection:
             return [
-                _entry_of(row)
+                index_entry(row)
                 for key in scope_keys(connection, [scope])
                 for row in connection.execute(BY_KEY, {"scope": key, "kind": kind, "keys": wanted})
             ]
@@ -192,18 +191,4 @@ def put_entries(connection: sqlite3.Connection, scope: Scope, scope_key: int, en
     connection.executemany(
         ADD,
         [(scope_key, e.kind, e.key, e.model, e.vectors, e.pieces, e.detail, int(e.complete)) for e in rows.values()],
-    )
-
-
-def _entry_of(row: Sequence[Any]) -> IndexEntry:
-    kind, key, model, vectors, pieces, detail, complete, position = row
-    return IndexEntry(
-        kind=kind,
-        key=key,
-        model=model,
-        vectors=vectors,
-        pieces=pieces,
-        detail=detail,
-        complete=bool(complete),
-        position=position,
     )

@@ -43,7 +43,7 @@ from graphmem.models.changes import (
     decayed,
     mark_of,
 )
-from graphmem.models.columns import RowReader
+from graphmem.models.columns import RowReader, index_entry
 from graphmem.models.communities import (
     MIN_EDGE_WEIGHT,
     Community,
@@ -213,6 +213,7 @@ __all__ = [
     "existed",
     "filter_matches",
     "first_id_at",
+    "index_entry",
     "is_expired",
     "is_live",
     "is_past",

@@ -10,6 +10,7 @@ from typing import Any
 
 from graphmem.models.base import split_attachments
 from graphmem.models.communities import Community
+from graphmem.models.index import IndexEntry
 from graphmem.models.rows import Edge, EdgeEnd, EdgeType, Entity, Episode, Scope
 
 Row = Sequence[Any]
@@ -131,6 +132,21 @@ class RowReader:
             updated_at=self.moment(row[8]),
             ended_at=self.moment_or_none(row[9]),
         )
+
+
+def index_entry(row: Row) -> IndexEntry:
+    """Return an index entry from a row in the order of its fields."""
+    kind, key, model, vectors, pieces, detail, complete, position = row
+    return IndexEntry(
+        kind=kind,
+        key=key,
+        model=model,
+        vectors=vectors,
+        pieces=pieces,
+        detail=detail,
+        complete=bool(complete),
+        position=position,
+    )
 
 
 def _properties(stored: str | None) -> dict[str, Any]:

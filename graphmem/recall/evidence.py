@@ -129,12 +129,13 @@ def stated_facts(
     shared = scoring.shared_words(
         query_words(query, short=True), [scoring.fact_text(edge.relation, edge.fact, ontology) for edge in edges]
     )
-    ahead = asks_ahead(query, now)
+    ahead = {edge.id for edge in edges if is_ahead(edge, now)}
+    if ahead and asks_ahead(query, now):
+        ahead.clear()
 
     def factor(edge: Edge) -> float:
         is_over = edge.valid_to is not None and edge.valid_to <= now
-        differs = options.as_of is None and (is_over or (not ahead and is_ahead(edge, now)))
-        return past_factor(edge) if differs else 1.0
+        return past_factor(edge) if options.as_of is None and (is_over or edge.id in ahead) else 1.0
 
     begins = np.array([edge.valid_from.timestamp() for edge in edges])
     factors = scoring.fact_factors(

@@ -205,8 +205,9 @@ class _Run:
             return graph, np.ones(len(graph.edge_ids))
         if options.as_of is None:
             graph, factors = with_past(*self._store, graph, ids, options.edge_types, limits)
-            if not asks_ahead(self.query, self.context.now):
-                factors = factors * ahead_factors(*self._store, graph, self.context.now)
+            now = self.context.now
+            if (graph.valid_from > now.timestamp()).any() and not asks_ahead(self.query, now):
+                factors = factors * ahead_factors(*self._store, graph, now)
             return graph, factors
         holding = len(graph.edge_ids)
         if options.ended_after is not None:

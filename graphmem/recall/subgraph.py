@@ -61,10 +61,10 @@ def with_past(
 
 
 def ahead_factors(backend: GraphBackend, scopes: Sequence[Scope], graph: Subgraph, now: datetime) -> Float64s:
-    """Return the factor of each fact of a subgraph, below 1 if it is still to begin; a round trip if any may be."""
+    """Return the factor of each fact of a subgraph, below 1 if it is still to begin; one round trip."""
     factors = np.ones(len(graph.edge_ids))
     later = np.flatnonzero(graph.valid_from > now.timestamp())
-    edges = backend.get_edges(scopes, [graph.edge_ids[i] for i in later]) if len(later) else {}
+    edges = backend.get_edges(scopes, [graph.edge_ids[i] for i in later])
     for i in later:
         edge = edges.get(graph.edge_ids[i])
         factors[i] = past_factor(edge) if edge is not None and is_ahead(edge, now) else 1.0

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from graphmem.text.date_patterns import MONTHS, WEEKDAYS
 from graphmem.text.english import batch_size, english_pipeline, parsing, pieces, spacy_available
-from graphmem.text.normalize import WORD, clean, unaccented
+from graphmem.text.normalize import UNSPACED_SCRIPTS, WORD, clean, unaccented
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc
@@ -269,10 +269,8 @@ _SHORTEST = 3  # minimum letters of a name matched in any letter case
 _INFLECTED = 4  # minimum letters of a name that may have an ending
 _BETWEEN = r"[\s_.\-]{1,3}"
 _BEFORE, _AFTER = r"(?<![^\W_])", r"(?![^\W_])"
-# scripts without spaces between words or with joined endings: Thai to Khmer, Hangul, kana, Han
-_UNSPACED = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]"
-)
+# with the parts of Hangul, into which folding splits its syllables
+_UNSPACED = re.compile(f"[{UNSPACED_SCRIPTS}\u1100-\u11ff]")
 _NO_LETTERS = re.compile(r"[^\w ]|_")
 _BRACKETS = re.compile(r" ?\([^)\n]{0,300}\)")
 _LONGEST_TITLE = 300

@@ -26,11 +26,11 @@ MARKS = "".join(chr(n) for n in range(0x300, 0x1800) if unicodedata.category(chr
 
 QUESTION_MARKS = ("?", "？", "؟")
 
-UNSPACED = re.compile(
-    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\U00020000-\U0003ffff]+"
-)
-"""Text in a script without spaces between words (Thai, Lao, Burmese, Khmer, Kana, Han), and Korean, where particles are
-attached to words."""
+UNSPACED_SCRIPTS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff"
+"""Characters of scripts without spaces between words, for a set of a pattern: Thai, Lao, Burmese, Khmer, Kana, Han."""
+
+UNSPACED = re.compile(f"[{UNSPACED_SCRIPTS}\u3005-\u3007\uac00-\ud7af]+")
+"""Text in one of these scripts, or in Korean, where particles are attached to words."""
 
 _NOT_WORD = re.compile(rf"[^\w{MARKS}]+|_+")
 

@@ -26,8 +26,6 @@ from graphmem.trust import role_kind
 
 _APOSTROPHE = re.compile("['’‘`´]")
 _POSSESSIVE = re.compile("(?<=\\w)['’‘`´]s\\b")
-# scripts without spaces between words, or with joined particles
-_JOINED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _FILLERS = frozenset(
     "a an and at by de del der des di du el for from his her in la las le les los my of on or our the their to und "
     "van von with your".split()
@@ -192,7 +190,7 @@ class Grounds:
         parts = words(self._undated(name)) or words(name)
         if not parts:  # a symbol, such as an emoji
             return bool(name.strip()) and any(name.strip() in text for text in self._texts)
-        if _JOINED.search(name) and "".join(parts) in self._joined:
+        if UNSPACED.search(name) and "".join(parts) in self._joined:
             return True
         content = [part for part in parts if part not in _FILLERS]
         if content:

@@ -294,6 +294,11 @@ def _ending_of(edge: ExtractedEdge) -> ExtractedEnding:
     )
 
 
+def end_of_others(edge: ExtractedEdge, relation: str) -> ExtractedEnding:
+    """Return the end of the facts of a relation that have another target than a new fact."""
+    return ExtractedEnding(edge.source, relation, edge.target, source_type=edge.source_type, others="targets")
+
+
 def _succeeded(clause: Clause, edge: ExtractedEdge, said: Sequence[Statement]) -> Iterator[ExtractedEnding]:
     """Yield the end of the earlier ones for "my manager is Ida now", "Ida is my new landlord".
 
@@ -308,10 +313,9 @@ def _succeeded(clause: Clause, edge: ExtractedEdge, said: Sequence[Statement]) -
     new = not clause.past and (new or any(c.lower_ == "now" for c in clause.verb.children))
     new = new and not any(is_business_partner(noun) for noun in nouns)
     if edge.relation == "works_as" and (clause.verb.lemma_ == "promote" or with_job):
-        yield ExtractedEnding(edge.source, "works_as", edge.target, source_type=edge.source_type, others="targets")
+        yield end_of_others(edge, "works_as")
     if new or edge.relation == "has_launch_date":
-        for relation in group:
-            yield ExtractedEnding(edge.source, relation, edge.target, source_type=edge.source_type, others="targets")
+        yield from (end_of_others(edge, relation) for relation in group)
     holds = edge.relation.removeprefix("is_").removesuffix("_of") in words.UNIQUE_OFFICES
     if holds and (not clause.past or clause.verb.lemma_ == "take") and edge.relation.endswith("_of"):
         yield ExtractedEnding(edge.source, edge.relation, edge.target, source_type=edge.source_type, others="sources")

@@ -128,7 +128,7 @@ def _parts(name: Span) -> Iterator[Span]:
 
 
 def is_word(name: str) -> bool:
-    """Return whether a name is only a English word with a capital: "Customer"."""
+    """Return whether a name is only an English word with a capital: "Customer"."""
     word = name.lower()
     if word in _PRODUCTS or word in words.TECHNOLOGIES or name in _NAMES:
         return False

@@ -109,7 +109,7 @@ def without_pasted(text: str) -> str:
 
 
 def _without_block(block: re.Match[str]) -> str:
-    """Return a line of quoted words of nobody, and nothing of other blocks."""
+    """Return a quoted line that has no first person as it is, and a mark in place of any other block."""
     quoted = block["quoted"]
     return f"\n{_BLOCK}\n" if quoted is None or "\n" in quoted or _FIRST_PERSON.search(quoted) else block[0]
 

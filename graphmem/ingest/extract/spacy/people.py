@@ -21,7 +21,7 @@ from graphmem.ingest.extract.spacy.clauses import (
     participles,
     subjects_of,
 )
-from graphmem.ingest.extract.spacy.facts import COMMON, EXPLICIT, PLAIN
+from graphmem.ingest.extract.spacy.facts import COMMON, EXPLICIT, PLAIN, end_of_others
 from graphmem.ingest.extract.spacy.homes_and_jobs import is_occupation
 from graphmem.ingest.extract.spacy.kin import introduced, is_business_partner, is_former, is_likeness, is_named, role_of
 from graphmem.ingest.extract.spacy.names import End, Names, as_relative
@@ -68,10 +68,7 @@ def newcomers(sentence: Span, found: Iterable[ExtractedEdge]) -> Iterator[Extrac
     for edge in found:
         group = next((some for some in words.ONE_AT_A_TIME if edge.relation in some), ())
         if edge.relation in new and not edge.ended and not edge.target.startswith(f"{edge.source}'s "):
-            for relation in group:
-                yield ExtractedEnding(
-                    edge.source, relation, edge.target, source_type=edge.source_type, others="targets"
-                )
+            yield from (end_of_others(edge, relation) for relation in group)
 
 
 def separated(edges: Iterable[ExtractedEdge]) -> Iterator[ExtractedEnding]:
