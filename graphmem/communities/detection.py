@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from graphmem.communities.graph import UNIT, EntityGraph, Facts, Ints, Pairs, modularity, pairs_of, read_facts, runs
 from graphmem.communities.planning import Before
 from graphmem.errors import GraphTooLarge, InvalidInput, MissingExtra
-from graphmem.index.copies import entries
+from graphmem.index.arrays import entries
 from graphmem.models import CommunityAlgorithm, Partition, Scope, propagation_tries
 from graphmem.protocols import CommunityDetector, GraphBackend
 from graphmem.settings import Settings

@@ -21,7 +21,8 @@ from graphmem.communities.results import FoundCommunity, Member
 from graphmem.communities.summaries import Summaries
 from graphmem.embed import Embedder
 from graphmem.errors import EmbeddingFailed
-from graphmem.index.copies import Copies, unpacked
+from graphmem.index.copies import Copies
+from graphmem.index.stored_vectors import unpacked
 from graphmem.models import AsOf, Community, CommunityQuery, MembershipQuery, Scope, text_is_of
 from graphmem.process import one_blas_thread
 from graphmem.protocols import GraphBackend, Redactor

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphmem.embed import Embedder, TokenVectors
-from graphmem.index.copies import compact, detail_of, is_content, packed, unit
+from graphmem.index.stored_vectors import compact, detail_of, is_content, packed, unit
 from graphmem.models import Episode, IndexEntry, IndexKind
 from graphmem.text.names import PhraseFinder, Phrases, PlainPhrases, bare_title, phrases_of_list
 

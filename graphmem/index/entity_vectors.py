@@ -10,7 +10,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from graphmem.index.copies import MEMORY, Copies, GrowingArray, packed, unpacked
+from graphmem.index.arrays import GrowingArray
+from graphmem.index.copies import MEMORY, Copies
+from graphmem.index.stored_vectors import packed, unpacked
 from graphmem.models import Entity, IndexEntry, Scope
 from graphmem.process import one_blas_thread
 from graphmem.protocols import GraphBackend

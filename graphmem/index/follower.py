@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from graphmem.errors import IndexMismatch
-from graphmem.index.copies import unpacked
+from graphmem.index.stored_vectors import unpacked
 from graphmem.models import IndexEntry, IndexKind, Scope
 from graphmem.protocols import GraphBackend
 from graphmem.protocols.vectors import VectorIndex, VectorRows, VectorState

@@ -24,7 +24,8 @@ import numpy as np
 
 from graphmem.embed import Embedder
 from graphmem.errors import BackendUnavailable, StoreReadOnly
-from graphmem.index.copies import MEMORY, GrowingArray
+from graphmem.index.arrays import GrowingArray
+from graphmem.index.copies import MEMORY
 from graphmem.index.entity_vectors import EntityVectors, Vectors, entity_entry, waiting_entry
 from graphmem.index.follower import UnindexedScan
 from graphmem.ingest.interpretation import EntityMention

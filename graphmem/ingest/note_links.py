@@ -7,8 +7,8 @@ import time
 from collections.abc import Sequence
 
 from graphmem.errors import BackendUnavailable
-from graphmem.index.copies import unpacked
 from graphmem.index.entity_vectors import EntityVectors
+from graphmem.index.stored_vectors import unpacked
 from graphmem.inference.premises import write_facts
 from graphmem.models import Changes, Edge, EdgeQuery, EdgeType, Entity, Scope, utc_now
 from graphmem.ontology import SIMILAR_TO

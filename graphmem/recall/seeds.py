@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphmem.embed import Embedder
-from graphmem.index.copies import unpacked
 from graphmem.index.entity_vectors import EntityVectors
+from graphmem.index.stored_vectors import unpacked
 from graphmem.models import AsOf, Entity, EntityHit, EntityQuery, MembershipQuery, Scope
 from graphmem.models.arrays import Float32s, Float64s
 from graphmem.protocols import NAME_WEIGHT, GraphBackend

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from graphmem.index.copies import GrowingArray
+from graphmem.index.arrays import GrowingArray
 from graphmem.models import Episode
 from graphmem.models.arrays import Float32s
 from graphmem.search.episode_text import adds_words, is_instruction, spoken, tells

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphmem.embed import TokenVectors
-from graphmem.index.copies import unit
+from graphmem.index.stored_vectors import unit
 from graphmem.models import EdgeType, Subgraph
 from graphmem.models.arrays import Float32s, Float64s, Int64s
 from graphmem.recall import strategies

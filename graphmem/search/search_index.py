@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from graphmem.errors import EmbeddingFailed, IndexMismatch, InvalidInput, StoreReadOnly
-from graphmem.index.copies import MEMORY, Copies, detail_of, dimension_of, halves, unpacked, unpacked_pieces
+from graphmem.index.copies import MEMORY, Copies
 from graphmem.index.encoder import EpisodeEncoder, StatedFact
 from graphmem.index.follower import ScopeLocks, UnindexedScan, VectorFollower
+from graphmem.index.stored_vectors import detail_of, dimension_of, halves, unpacked, unpacked_pieces
 from graphmem.models import (
     Changes,
     Episode,

@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from graphmem.index.copies import detail_of
+from graphmem.index.stored_vectors import detail_of
 from graphmem.inference.premises import expiries_before_replacement, write_facts
 from graphmem.ingest.fact_ledger import entity_names
 from graphmem.ingest.failures import without_reason

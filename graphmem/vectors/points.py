@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphmem.errors import IndexMismatch
-from graphmem.index.copies import GrowingArray
+from graphmem.index.arrays import GrowingArray
 from graphmem.models import IndexKind, Scope
 from graphmem.process import one_blas_thread
 from graphmem.protocols.vectors import VectorHit, VectorIndex, VectorRows, VectorState

@@ -9,8 +9,8 @@ from typing import Any, cast
 import numpy as np
 
 from graphmem.embed import Embedder, TokenVectors
-from graphmem.index.copies import detail_of
 from graphmem.index.encoder import EpisodeEncoder
+from graphmem.index.stored_vectors import detail_of
 from graphmem.models import Episode, Scope
 from graphmem.text.names import Phrases, PlainPhrases, phrases_of_list
 
