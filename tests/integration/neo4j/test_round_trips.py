@@ -75,7 +75,8 @@ def test_expand_asks_once_a_hop_and_once_for_its_seeds(store: Neo4jBackend, roun
 
 
 def test_recall_asks_at_most_fourteen_times(neo4j_url: str, store: Neo4jBackend, round_trips: RoundTrips) -> None:
-    with GraphMemory.open(neo4j_url, scope=home(), extractor="none", background=False) as memory:
+    patient: dict[str, Any] = {"embedding_timeout": 300.0, "index_wait": 300.0}  # a busy machine asks no more often
+    with GraphMemory.open(neo4j_url, scope=home(), extractor="none", background=False, **patient) as memory:
         babbage = "Charles Babbage"
         memory.add_facts([("Ada Lovelace", "works with", babbage), (babbage, "designed", "Difference Engine")])
 
