@@ -28,6 +28,7 @@ WEIGHTS = {
     "statement": 0.125,
     "self": 0.125,
     "instruction": 0.125,
+    "opening": 0.4,
     "session": 0.25,
     "month": 0.25,
     "date": 0.25,
@@ -182,8 +183,11 @@ def _text_scores(
         raw["side"] = (corpus.speaker_of.rows == asked.asker).astype(np.float32)
     elif asked.side and corpus.has_assistant:
         raw["side"] = (corpus.side_of.rows == asked.side).astype(np.float32)
-    if corpus.has_assistant and asked.form == "answer":
-        raw["instruction"] = corpus.instructs.rows
+    if corpus.has_assistant:
+        if asked.form == "answer":
+            raw["instruction"] = corpus.instructs.rows
+        else:
+            raw["opening"] = _openings(corpus)
     if wanted := months(asked.text):
         raw["month"] = (corpus.months.rows & wanted > 0).astype(np.float32)
     if asked.period is not None:
@@ -233,6 +237,20 @@ def _questions(corpus: Corpus) -> Float32s:
     """Return 1 for each turn that is a question, but not for requests to an assistant: users state facts in them."""
     asks = corpus.asks.rows
     return np.where(corpus.side_of.rows == USER, 0, asks).astype(np.float32) if corpus.has_assistant else asks
+
+
+def _openings(corpus: Corpus) -> Float32s:
+    """Return 1 for the first turn of each session, falling to 0 towards its end; 0.5 for episodes without a session.
+
+    Users say at first what is new or what they want, and work out details afterwards.
+    """
+    sessions = corpus.session_of.rows
+    order = np.lexsort((corpus.times.rows[:, 0], sessions))
+    _, begin, length = np.unique(sessions[order], return_index=True, return_counts=True)
+    found = np.empty(len(corpus), np.float32)
+    found[order] = 1 - (np.arange(len(corpus)) - np.repeat(begin, length)) / np.repeat(length, length)
+    found[sessions < 0] = 0.5
+    return found
 
 
 def _length_trend(scores: NDArray[np.floating], corpus: Corpus, positions: Int64s) -> Float64s:

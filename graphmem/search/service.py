@@ -84,6 +84,7 @@ _CHANNELS: dict[str, tuple[Channel, str]] = {
     "statement": ("prior", "statement"),
     "self": ("prior", "first person"),
     "instruction": ("prior", "instruction"),
+    "opening": ("prior", "opening"),
     "session": ("prior", "session"),
     "month": ("prior", "month"),
     "date": ("prior", "date"),

@@ -103,6 +103,28 @@ def test_between_people_there_are_no_instructions() -> None:
     assert "instruction" not in ranked(made, "Who has the key?").channels
 
 
+def test_an_order_of_events_prefers_the_turns_that_open_a_session() -> None:
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    turns = [
+        ("late", "user", 3, "b"),
+        ("first", "user", 0, "a"),
+        ("reply", "assistant", 1, "a"),
+        ("next", "user", 2, "a"),
+    ]
+    made = corpus(
+        *(
+            ({"text": text, "role": role, "session_id": session, "occurred_at": at + timedelta(hours=hour)}, 0.5)
+            for text, role, hour, session in turns
+        ),
+        ({"text": "a document", "occurred_at": at}, 0.5),
+    )
+    gained = ranked(made, "In what order did I bring up my plans?").channels["opening"]
+    assert gained.tolist() == pytest.approx([0.4, 0.4, 0.2, 0, 0.1])
+    assert "opening" not in ranked(made, "When did I bring up my plans?").channels
+    people = corpus(*(({"text": "Hi.", "speaker": name, "session_id": "s"}, 0.5) for name in ("Ann", "Bo")))
+    assert "opening" not in ranked(people, "Summarize the talk.").channels
+
+
 def test_in_a_summary_a_request_and_its_reply_count_the_same() -> None:
     made = chat("I want to plan my garden.", "Roses need sun.", "And the shed?", "Paint it.")
     asked = ranked(made, "Can you summarize my garden plan?")
