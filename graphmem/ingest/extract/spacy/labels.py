@@ -32,7 +32,10 @@ PLACES = _lines("places.txt")
 _GIVEN_NAMES = _lines("given_names.txt")
 PLAIN_NAMES = _GIVEN_NAMES - PLACES
 """Given names that are neither English words nor those of places."""
-SOFTWARE = frozenset(name.casefold() for name in _lines("software.txt"))
+_SOFTWARE_NAMES = _lines("software.txt")
+SOFTWARE = frozenset(name.casefold() for name in _SOFTWARE_NAMES)
+WRITTEN_SOFTWARE = sorted(name for name in _SOFTWARE_NAMES if re.fullmatch(r"[\w.+#/-]*[.+#/-][\w.+#/-]*", name))
+"""Names of software of one word with a character that isn't a letter or digit: "C#", "Node.js"."""
 _PRODUCTS = SOFTWARE | {name.casefold() for name in _lines("brands.txt")}
 _COMMON_WORDS = _lines("common_words.txt")
 _NAMES = _GIVEN_NAMES | {name.title() for name in words.COMMON_NAMES}

@@ -13,7 +13,7 @@ from graphmem.errors import InvalidEntityName
 from graphmem.ingest.extract.spacy import words
 from graphmem.ingest.extract.spacy.clauses import examples, given_names, governor, joins_verb, names_given, subjects_of
 from graphmem.ingest.extract.spacy.kin import introduced, listed, role_of
-from graphmem.ingest.extract.spacy.labels import THING, is_word
+from graphmem.ingest.extract.spacy.labels import SOFTWARE, THING, is_word
 from graphmem.ontology import Ontology
 from graphmem.text.normalize import canonical, require_name
 
@@ -267,7 +267,8 @@ class Names:
         self._title_nouns.add(title.split()[-1].lower())
 
     def _checked(self, name: str, kind: str, *, named: bool, label: str = "") -> End | None:
-        name = re.sub(r"^(?:the|a|an)\s+(?=\S)", "", name.strip(" \"'.,;:!?()-–—"), flags=re.IGNORECASE)
+        bare = name if name.casefold() in SOFTWARE else name.strip(" \"'.,;:!?()-–—")  # ".NET"
+        name = re.sub(r"^(?:the|a|an)\s+(?=\S)", "", bare, flags=re.IGNORECASE)
         if "- " in name or name.count('"') == 1:
             return None  # the span doesn't align with tokens
         try:

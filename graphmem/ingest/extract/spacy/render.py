@@ -85,7 +85,7 @@ def sentence(clause: Clause, subject: End, names: Names, dates: Dates, apart: fr
     while len(said) > 1 and said[-1] in _DANGLING:
         said.pop()
     text = " ".join(said)
-    return f"{text[:1].upper()}{text[1:]}."
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"
 
 
 def _tokens(clause: Clause, apart: frozenset[int]) -> list[Token]:

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from graphmem.ingest.extract.spacy import words
-from graphmem.ingest.extract.spacy.labels import KNOWN_NAME, PLAIN_NAMES, correct_labels
+from graphmem.ingest.extract.spacy.labels import KNOWN_NAME, PLAIN_NAMES, WRITTEN_SOFTWARE, correct_labels
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -26,6 +26,12 @@ FIRM = re.compile(
     r"|(?<=\bat )[A-Z][\w'’-]* & [A-Z][\w’-]*(?!['’]s?\b))"
 )
 """Names of two parts that are one firm: "Dwyer & Sons", "at Marks & Spencer"."""
+
+_SOFTWARE = re.compile(
+    rf"(?<![\w.@#+/-])(?:(?i:{'|'.join(re.escape(n) for n in WRITTEN_SOFTWARE if '-' not in n)})"
+    rf"|{'|'.join(re.escape(n) for n in WRITTEN_SOFTWARE if '-' in n)})(?![\w@#+/-]|[.]\w)"
+)
+"""Names of software that the tokenizer splits or the models don't know: "C#", "scikit-learn"."""
 
 _KNOWN_FIRM = "google"  # which the models always read as the name of an organization
 LONGEST_PHRASE = 6
@@ -42,15 +48,19 @@ def tokens(pipeline: Language, text: str, people: Iterable[str] = ()) -> Doc:
     doc = pipeline.make_doc(text)
     found = [(m.span(), m["kin"].lower()) for m in _COMPOUND.finditer(text) if m[0].lower() in words.KIN]
     found += [(m.span(), "old") for m in _HYPHENATED.finditer(text) if m["kin"] in words.KIN]
-    found += [(m.span(), _KNOWN_FIRM) for m in FIRM.finditer(text)]
+    found += [(m.span(), _KNOWN_FIRM) for pattern in (FIRM, _SOFTWARE) for m in pattern.finditer(text)]
     merged: set[int] = set()
     with doc.retokenize() as retokenizer:
         for place, norm in found:
             span = doc.char_span(*place)
-            if span is None or len(span) < 2 or not merged.isdisjoint(range(span.start, span.end)):
+            if span is None or not merged.isdisjoint(range(span.start, span.end)):
                 continue
             merged.update(range(span.start, span.end))
-            retokenizer.merge(span, attrs={"NORM": norm})
+            if len(span) > 1:
+                retokenizer.merge(span, attrs={"NORM": norm})
+            elif norm == _KNOWN_FIRM:
+                span[0].norm_ = norm
+                span[0].lex.prefix_, span[0].lex.shape_ = "G", "Xxxxx"  # the models know words by these, too: ".NET"
     names = {name.text for _, name in relatives_names(doc)} | {name.split()[0] for name in people if name.strip()}
     after_name = False
     for token in doc:

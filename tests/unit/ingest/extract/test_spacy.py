@@ -627,6 +627,8 @@ def test_a_date_belongs_to_its_own_verb(say: Say) -> None:
         ("I moved to Oslo with Anna.", "moved_with", "Nora moved to Oslo with Anna."),
         ("I live in Bern, not Berlin.", "lives_in", "Nora lives in Bern."),
         ("I live in Austin, Texas.", "lives_in", "Nora lives in Austin, Texas."),
+        ("I work at Acme Inc.", "works_at", "Nora works at Acme Inc."),
+        ("We use scikit-learn at work.", "uses", "Nora uses scikit-learn at work."),
         ("I have yoga every Tuesday at 6pm.", "has", "Nora has yoga every Tuesday at 6 pm."),
     ],
 )
@@ -914,6 +916,8 @@ TYPES = [
     ("The printer has a new NIC and NTFS is slow.", "NTFS", "concept"),
     ("Aunt Monica called.", "Aunt Monica", "person"),
     ("I worked for NASA.", "NASA", "organization"),
+    ("I use .NET at work.", ".NET", "technology"),
+    ("I use C# at work.", "C#", "technology"),
 ]
 
 
