@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import accumulate
 from math import log1p
 
 from graphmem.models import STATED_KINDS, Edge, EdgeQuery, Entity, EntityHit, Episode, EpisodeQuery, Scope
@@ -24,7 +25,7 @@ _WORDS = 48
 _EVENT_AGE = timedelta(days=30)  # longest time for which a past event is shown
 _EVENT_AGE_SHARED = timedelta(days=365)  # the same for an event that shares a rare word with the texts
 _RARE_SHARE = 0.25  # a word is rare if at most this share of the facts contain it
-_CANDIDATES = 300  # newest facts of the known names that the most relevant are selected from
+_CANDIDATES = 300  # facts of each query that the most relevant are selected from, the newest
 
 
 def build_requests(
@@ -133,7 +134,7 @@ def find_known(
     best = sorted(hits, key=lambda hit: _name_rank(hit, said_by, in_texts))[:MOST_NAMES]
     if not best:
         return Known()
-    facts = _known_facts(backend, scope, requests, [hit.entity for hit in best], ontology)
+    facts = _known_facts(backend, scope, requests, best, ontology)
     facts = without_expired(backend, [scope], facts, now)
     others = _missing_ends(backend, scope, facts, {hit.entity.id for hit in best})
     entities = {entity.id: entity for entity in (*(hit.entity for hit in best), *others)}
@@ -189,13 +190,11 @@ def _known_facts(
     backend: GraphBackend,
     scope: Scope,
     requests: Sequence[ExtractionRequest],
-    entities: Sequence[Entity],
+    names: Sequence[EntityHit],
     ontology: Ontology,
 ) -> list[Edge]:
     at = requests[0].episode.occurred_at
-    ids = tuple(entity.id for entity in entities)
-    query = EdgeQuery(touching=ids, kinds=STATED_KINDS, versions="all")
-    found = backend.find_edges([scope], query, limit=_CANDIDATES, newest_first=True)
+    found = _candidates(backend, scope, names, ontology)
     # if they are extracted again, what they told first isn't known, and what they ended holds
     read = {request.episode.id for request in requests}
     told_before = (edge for edge in found if read.isdisjoint(edge.episode_ids[:1]))
@@ -204,7 +203,7 @@ def _known_facts(
     shared = {edge.id: wanted & stems(f"{relation_words(edge.relation)} {edge.fact}") for edge in held}
     occurrences = Counter(word for some in shared.values() for word in some)
     rarity = {word: log1p(len(held) / n) / log1p(len(held)) for word, n in occurrences.items()}
-    position = {entity.id: place for place, entity in enumerate(entities)}
+    position = {hit.entity.id: place for place, hit in enumerate(names)}
 
     def rank(edge: Edge) -> tuple[float | str, ...]:
         named = (edge.source_id in position) + (edge.target_id in position)
@@ -220,6 +219,34 @@ def _known_facts(
     rare = {word for word, n in occurrences.items() if n <= max(1, len(held) * _RARE_SHARE)}
     shown = (edge for edge in held if shared[edge.id] & rare or _holds(edge, at, _EVENT_AGE))
     return sorted(shown, key=rank)[:MOST_FACTS]
+
+
+def _candidates(
+    backend: GraphBackend, scope: Scope, names: Sequence[EntityHit], ontology: Ontology
+) -> Collection[Edge]:
+    """Return the newest facts of some names; where these have more, also those that newer facts of a hub displace.
+
+    These are the facts of the names with the fewest, and those of single-valued relations.
+    """
+    ids = tuple(hit.entity.id for hit in names)
+    newest = _newest(backend, scope, EdgeQuery(touching=ids, kinds=STATED_KINDS, versions="all"))
+    if len(newest) < _CANDIDATES:
+        return newest
+    by_degree = sorted(names, key=lambda hit: hit.degree)
+    so_far = accumulate(hit.degree for hit in by_degree)
+    few = tuple(hit.entity.id for hit, facts in zip(by_degree, so_far, strict=True) if facts < _CANDIDATES)
+    slots = tuple((i, relation) for i in ids for relation in sorted(ontology.single_valued))
+    queries = (
+        EdgeQuery(slots=slots, kinds=STATED_KINDS, versions="all"),
+        EdgeQuery(touching=few, kinds=STATED_KINDS, versions="all"),
+    )
+    asked = (query for query in queries if query.slots or query.touching)
+    further = (edge for query in asked for edge in _newest(backend, scope, query))
+    return {edge.id: edge for edge in (*newest, *further)}.values()
+
+
+def _newest(backend: GraphBackend, scope: Scope, query: EdgeQuery) -> Sequence[Edge]:
+    return backend.find_edges([scope], query, limit=_CANDIDATES, newest_first=True)
 
 
 def _holds(edge: Edge, at: datetime, event_age: timedelta) -> bool:

@@ -16,7 +16,7 @@ from graphmem.ingest.content_filter import is_small_talk
 from graphmem.ingest.interpretation import read_extraction
 from graphmem.ingest.pool import ExtractionPool
 from graphmem.ingest.queue import ExtractionQueue
-from graphmem.ingest.requests import build_requests
+from graphmem.ingest.requests import MOST_FACTS, build_requests
 from graphmem.ingest.write import Writer
 from graphmem.models import EdgeQuery, Episode, Scope, utc_now
 from graphmem.ontology import DEFAULT_ONTOLOGY
@@ -146,6 +146,18 @@ def test_an_alias_finds_its_entity(backend: GraphBackend) -> None:
 def test_the_speaker_is_known_without_being_named(backend: GraphBackend) -> None:
     [request] = requests(backend, "I'm bored.", speaker="Maya Lind")
     assert [known.source for known in request.known.facts] == ["Maya Lind"]
+
+
+def test_old_facts_are_known_beside_many_newer_ones(backend: GraphBackend) -> None:
+    newer = [
+        ExtractedEdge("Sam Okafor", "likes", f"song {n}", valid_from=datetime(2024, 6, 2, tzinfo=UTC)) for n in range(400)
+    ]
+    tell(backend, *newer)
+    [request] = requests(backend, "I gave up chess.", speaker="Sam Okafor")
+    targets = [known.target for known in request.known.facts]
+    assert targets[0] == "chess"
+    assert "Acme" in targets
+    assert len(targets) == MOST_FACTS
 
 
 def test_what_was_told_later_is_not_known_yet(backend: GraphBackend) -> None:
