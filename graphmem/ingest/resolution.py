@@ -16,6 +16,7 @@ from graphmem.models import Alias, Entity, IndexEntry, Merge, MergeMethod, Prope
 from graphmem.protocols import EntityStore
 from graphmem.text.names import is_description, may_be_same
 from graphmem.text.normalize import canonical
+from graphmem.trust import ASSISTANT, USER
 
 DECLARED_TYPE = "declared_type"
 """Property of a new entity: its stated type, where the ontology lacks it."""
@@ -174,15 +175,16 @@ class Resolver:
     def _by_alias(self, mention: EntityMention) -> Entity | None:
         """Return the known entity whose full, real or new name a text gives, or None.
 
-        "Jonas Weber, also Jonas", "Bernadette, also the owner of the Salt Cellar", "Beth Ortega, also Beth Calloway".
+        "Jonas Weber, also Jonas", "Bernadette, also the owner of the Salt Cellar", "Beth Ortega, also Beth Calloway",
+        "Ann Lee, also User", "X Corp, also Twitter".
         """
         for alias in mention.aliases:
             entity = self._known[alias].get(mention.entity_type or "concept")
             if entity is None:
                 continue
             # a further name of somebody who is described, such as a first name, may be somebody else's, too
-            described = alias == entity.canonical_name and is_description(entity.name, entity.entity_type)
-            told = described or _is_renamed(mention, entity, alias)
+            described = entity.name in (USER, ASSISTANT) or is_description(entity.name, entity.entity_type)
+            told = (described and alias == entity.canonical_name) or _is_renamed(mention, entity, alias)
             if told or may_be_same(mention.display, entity.name, entity.entity_type):
                 entity = self._touched.get(entity.id, entity)
                 if told or len(mention.display) > len(entity.name):
@@ -327,17 +329,25 @@ _CONFUSABLE = frozenset(
     {"organization", "event", "project", "decision", "tool", "technology", "concept", "file", "config"}
 )
 
+_RENAMED = frozenset({"organization", "project", "tool"})
+
 
 def _casing(name: str) -> int:
     """Return how a name is written: 0 in lower case, 1 in capitals, 2 with both or in a script without cases."""
     return 0 if name.islower() else 1 if name.isupper() else 2
 
 
-def _is_renamed(mention: EntityMention, person: Entity, alias: str) -> bool:
-    """Return whether a name with the full name of a person as an alias is that person's under another surname."""
+def _is_renamed(mention: EntityMention, entity: Entity, alias: str) -> bool:
+    """Return whether a name with the full name of an entity as an alias is its new one; a person keeps the first name.
+
+    The alias of anything else may be what it is a part or a kind of: "dark roast, also coffee".
+    """
+    if alias not in (entity.canonical_name, canonical(entity.name)):
+        return False
     first, _, last = alias.partition(" ")
-    own = person.entity_type == "person" and alias in (person.canonical_name, canonical(person.name))
-    return own and bool(last) and mention.canonical.startswith(f"{first} ")
+    if entity.entity_type == "person":
+        return bool(last) and mention.canonical.startswith(f"{first} ")
+    return entity.entity_type in _RENAMED and not (entity.name.islower() or mention.display.islower())
 
 
 def _untyped(by_type: Mapping[str, Entity]) -> Entity | None:

@@ -269,7 +269,9 @@ T = TypeVar("T")
 _SPEAKER_WORDS = frozenset({"i", "me", "my", "myself", "mine", "speaker", "the speaker"})
 _ADDRESSEE_WORDS = frozenset({"you", "your", "yourself", "addressee", "the addressee"})
 _USER_WORDS = frozenset({"user", "the user"})
-_ALIAS_RELATIONS = frozenset("alias_of same_as also_known_as known_as nickname_of has_nickname goes_by called".split())
+_ALIAS_RELATIONS = frozenset(
+    "alias_of same_as also_known_as known_as nickname_of has_nickname goes_by called is_called has_name is_named".split()
+)
 # limit on the examined items of a long reply; the rest is counted as over the limit
 _EXAMINED_PER_PLACE = 50
 

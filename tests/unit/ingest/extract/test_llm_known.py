@@ -259,9 +259,10 @@ def test_a_known_full_name_is_grounded_and_keeps_its_type(backend: GraphBackend)
     assert [(e.name, e.entity_type, e.aliases) for e in found.entities] == [("Sam Okafor", "person", ("Sam",))]
 
 
-@pytest.mark.parametrize("relation", ["alias_of", "also_known_as"])
+@pytest.mark.parametrize("relation", ["alias_of", "also_known_as", "has_name"])
 def test_an_alias_relation_makes_an_alias(backend: GraphBackend, relation: str) -> None:
-    reply = {"facts": [fact("SK", relation, "Sam Okafor")]}
+    ends = ("Sam Okafor", "SK") if relation == "has_name" else ("SK", "Sam Okafor")
+    reply = {"facts": [fact(ends[0], relation, ends[1])]}
     [asked] = requests(backend, "SK is short for Sam Okafor.")
     [found] = LLMExtractor(scripted(reply)).extract([asked])
     assert isinstance(found, Extraction)
@@ -404,28 +405,45 @@ def test_the_full_name_counts_for_the_turns_before_the_one_that_tells_it(backend
 
 
 @pytest.mark.parametrize(
-    ("known", "name", "same"),
+    ("known", "name", "kind", "same"),
     [
-        ("owner of the Salt Cellar", "Bernadette Quill", True),
-        ("Finn (Nneka Obi's boyfriend)", "Finn Gallagher", True),
-        ("Leonardo da Vinci", "Ludovico Sforza", False),
-        ("Beth Calloway", "Beth Ortega", True),
-        ("Beth Calloway", "Ann Calloway", False),
-        ("Beth", "Beth Ortega", True),
+        ("User", "Ann Lee", "person", True),
+        ("Twitter", "X Corp", "organization", True),
+        ("Falcon", "Kestrel", "project", True),
+        ("coffee", "Dark Roast", "concept", False),
+        ("Oslo", "Grünerløkka", "location", False),
+        ("owner of the Salt Cellar", "Bernadette Quill", "person", True),
+        ("Finn (Nneka Obi's boyfriend)", "Finn Gallagher", "person", True),
+        ("Leonardo da Vinci", "Ludovico Sforza", "person", False),
+        ("Beth Calloway", "Beth Ortega", "person", True),
+        ("Beth Calloway", "Ann Calloway", "person", False),
+        ("Beth", "Beth Ortega", "person", True),
     ],
 )
-def test_who_was_known_by_a_description_or_a_former_name_gets_a_name(
-    backend: GraphBackend, known: str, name: str, same: bool
+def test_what_was_known_by_a_description_or_a_former_name_gets_a_name(
+    backend: GraphBackend, known: str, name: str, kind: str, same: bool
 ) -> None:
-    tell(backend, ExtractedEdge(known, "likes", "tea", source_type="person"))
+    tell(backend, ExtractedEdge(known, "likes", "tea", source_type=kind))
     tell(
         backend,
-        ExtractedEdge(name, "likes", "jazz", source_type="person"),
-        entities=(ExtractedEntity(name, "person", aliases=(known,)),),
+        ExtractedEdge(name, "likes", "jazz", source_type=kind),
+        entities=(ExtractedEntity(name, kind, aliases=(known,)),),
     )
     found = {e.id: e.name for _, e in backend.resolve_names(SCOPE, [canonical(known), canonical(name)])}
     assert set(found.values()) == ({name} if same else {known, name})
     assert len(found) == 2 - same
+
+
+def test_only_the_first_user_without_a_name_gets_one(backend: GraphBackend) -> None:
+    tell(backend, ExtractedEdge("User", "likes", "tea", source_type="person"))
+    for name in ("Ann Lee", "Bob Ray"):
+        tell(
+            backend,
+            ExtractedEdge(name, "likes", "jazz", source_type="person"),
+            entities=(ExtractedEntity(name, "person", aliases=("User",)),),
+        )
+    found = {name: entity.name for name, entity in backend.resolve_names(SCOPE, ["user", "ann lee", "bob ray"])}
+    assert found == {"user": "Ann Lee", "ann lee": "Ann Lee", "bob ray": "Bob Ray"}
 
 
 def test_two_people_who_are_told_apart_stay_two_with_their_first_name_as_alias(backend: GraphBackend) -> None:
