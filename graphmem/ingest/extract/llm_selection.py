@@ -269,8 +269,13 @@ T = TypeVar("T")
 _SPEAKER_WORDS = frozenset({"i", "me", "my", "myself", "mine", "speaker", "the speaker"})
 _ADDRESSEE_WORDS = frozenset({"you", "your", "yourself", "addressee", "the addressee"})
 _USER_WORDS = frozenset({"user", "the user"})
+_PRONOUNS = frozenset(
+    "he him his she her hers they them their theirs we our ours you your yours this that these those who someone "
+    "somebody everyone everybody anyone anybody nobody himself herself themselves ourselves yourself".split()
+)
 _ALIAS_RELATIONS = frozenset(
-    "alias_of same_as also_known_as known_as nickname_of has_nickname goes_by called is_called has_name is_named".split()
+    "alias_of same_as also_known_as known_as nickname_of has_nickname has_name goes_by called is_called "
+    "is_named".split()
 )
 # limit on the examined items of a long reply; the rest is counted as over the limit
 _EXAMINED_PER_PLACE = 50
@@ -331,10 +336,12 @@ class _Selection:
         episode = request.episode
         speaker = speaker_name(episode)
         addressee = display_name(request.addressee) if request.addressee else None
+        is_user = role_kind(episode.role) in (None, "user")
+        about_users = is_user and "user" in words(episode.text)  # of what the speaker makes: "the user clicks twice"
         self._referents = {
             **dict.fromkeys(_SPEAKER_WORDS, speaker),
             **dict.fromkeys(_ADDRESSEE_WORDS, addressee),
-            **dict.fromkeys(_USER_WORDS, speaker if role_kind(episode.role) in (None, "user") else addressee),
+            **dict.fromkeys(() if about_users else _USER_WORDS, speaker if is_user else addressee),
         }
         self._told_at = episode.occurred_at
         self._known = request.known
@@ -460,7 +467,10 @@ class _Selection:
             named[key] = replace(entity, name=name, entity_type=kind, aliases=self._told(entity.aliases))
 
     def _told(self, aliases: Iterable[str]) -> tuple[str, ...]:
-        return tuple(alias for alias in aliases if self._named(alias)[0] is not None)
+        """Return the aliases that are grounded names, without words such as "I" and "the user" for a speaker."""
+        words_for_people = {*self._referents, *_USER_WORDS} - self._people
+        names = (alias for alias in aliases if canonical(alias) not in words_for_people)
+        return tuple(alias for alias in names if self._named(alias)[0] is not None)
 
     def _named(self, raw: str, *, target: bool = False) -> tuple[str | None, str]:
         """Return the resolved name, or None and the reason to drop it.
@@ -470,6 +480,8 @@ class _Selection:
         word = canonical(raw)
         if (person := self._referents.get(word)) and word not in self._people:
             return person, ""
+        if word in _PRONOUNS and word not in self._people and not raw.strip().isupper():
+            return None, "ungrounded"
         try:
             shown, _ = require_name(raw, self._short_names)
         except InvalidEntityName:

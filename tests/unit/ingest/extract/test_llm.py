@@ -356,6 +356,29 @@ def test_i_is_the_speaker_and_you_the_addressee() -> None:
     assert (edge.source, edge.target) == ("Bob", "Carol")
 
 
+@pytest.mark.parametrize(
+    ("text", "source"), [("I like tea.", "Bob"), ("The user clicks twice.", "the user"), ("Users hate it.", "the user")]
+)
+def test_the_user_is_the_speaker_unless_the_text_is_about_users(text: str, source: str) -> None:
+    found = extraction(said(answer({"source": "the user", "relation": "likes", "target": "tea"})), text=f"{text} Tea.")
+    assert [edge.source for edge in found.edges] == [source]
+
+
+@pytest.mark.parametrize("alias", ["I", "you", "the user", "User", "speaker", "she"])
+def test_a_word_for_a_person_is_no_other_name(alias: str) -> None:
+    said_so = {"name": "Bob", "entity_type": "person", "aliases": [alias, "Bobby"]}
+    found = extraction(said(answer(entities=[said_so])), text="I'm Bobby. Do you, the user and speaker, see she can?")
+    assert [e.aliases for e in found.entities] == [("Bobby",)]
+
+
+@pytest.mark.parametrize(("name", "kept"), [("she", False), ("Those", False), ("WHO", True), ("Will", True)])
+def test_a_pronoun_is_no_name(name: str, kept: bool) -> None:
+    edge = {"source": "Bob", "relation": "knows", "target": name}
+    found = extraction(said(answer(edge, entities=[name])), text="I know she, those, WHO and Will.")
+    assert [e.name for e in found.entities if e.name != "Bob"] == [name] * kept
+    assert [e.target for e in found.edges] == [name] * kept
+
+
 def test_an_end_that_is_not_among_the_entities_keeps_the_edge_and_its_stated_type_makes_it_one() -> None:
     found = extraction(said(answer({**WORKS, "target_type": "organization"})))
     assert len(found.edges) == 1

@@ -149,10 +149,8 @@ def test_the_speaker_is_known_without_being_named(backend: GraphBackend) -> None
 
 
 def test_old_facts_are_known_beside_many_newer_ones(backend: GraphBackend) -> None:
-    newer = [
-        ExtractedEdge("Sam Okafor", "likes", f"song {n}", valid_from=datetime(2024, 6, 2, tzinfo=UTC)) for n in range(400)
-    ]
-    tell(backend, *newer)
+    later = datetime(2024, 6, 2, tzinfo=UTC)
+    tell(backend, *(ExtractedEdge("Sam Okafor", "likes", f"song {n}", valid_from=later) for n in range(400)))
     [request] = requests(backend, "I gave up chess.", speaker="Sam Okafor")
     targets = [known.target for known in request.known.facts]
     assert targets[0] == "chess"
