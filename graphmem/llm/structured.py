@@ -7,7 +7,8 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -274,15 +275,27 @@ def _content(reply: object) -> str | Mapping[str, Any]:
 
 
 def _arguments_or_text(message: Any) -> str | Mapping[str, Any]:
-    for call in (*getattr(message, "tool_calls", ()), *getattr(message, "invalid_tool_calls", ())):
-        if arguments := call.get("args"):
-            return arguments
+    calls = (*getattr(message, "tool_calls", ()), *getattr(message, "invalid_tool_calls", ()))
+    if arguments := [arguments for call in calls if (arguments := call.get("args"))]:
+        return _joined(arguments)
     content = message.content
     if isinstance(content, str):
         return content
     # blocks of thoughts have no text of their own
     blocks = cast("list[Any]", content)
     return "".join(b if isinstance(b, str) else str(b.get("text") or "") for b in blocks)
+
+
+def _joined(arguments: Sequence[str | Mapping[str, Any]]) -> str | Mapping[str, Any]:
+    """Return the arguments of a call or, of several valid ones, such as one for each episode, their lists together."""
+    each = [one for one in arguments if isinstance(one, Mapping)]
+    if len(each) < 2:
+        return arguments[0]
+    lists: defaultdict[str, list[object]] = defaultdict(list)
+    for key, value in (item for one in each for item in one.items()):
+        if isinstance(value, list):
+            lists[key] += cast("list[object]", value)
+    return {**each[0], **lists}
 
 
 def _ends_at_limit(message: Any) -> bool:

@@ -24,6 +24,8 @@ ENTITY_KEYS = ("entities", "nodes", "named_entities")
 EDGE_KEYS = ("facts", "edges", "relationships", "relations", "triples", "triplets")
 ENDING_KEYS = ("ended", "endings", "ends")
 _KEYS = frozenset(ENTITY_KEYS + EDGE_KEYS)
+_LISTS = {"entities": ENTITY_KEYS, "facts": EDGE_KEYS, "ended": ENDING_KEYS}
+_OF_AN_ITEM = frozenset({"name", "source", "subject"})
 
 _FENCE = re.compile(r"```[\w-]*\s*\n?(.*?)(?:```|\Z)", re.DOTALL)
 _OPENING = re.compile(r'[{\[](?=\s*[\[{"\'}\]])')
@@ -66,17 +68,34 @@ def as_extraction(value: object) -> dict[str, Any] | list[Any] | None:
             if len(items) == 1 and isinstance(items[0], dict) and _KEYS & _fields(cast("Any", items[0])).keys():
                 value = cast("object", items[0])
                 continue
+            if (joined := _joined(cast("object", items))) is not None:
+                return joined
             return items if all(isinstance(i, dict | list) for i in items) else None
         if not isinstance(value, Mapping):
             return None
         fields = _fields(cast("Mapping[object, Any]", value))
         if not fields or _KEYS & fields.keys() or isinstance(fields.get("ended"), list):
             return fields
-        inner = [cast("object", v) for v in fields.values() if isinstance(v, dict)]
+        inner = [cast("object", v) for v in fields.values() if isinstance(v, dict) or _joined(v) is not None]
         if len(inner) != 1 or "properties" in fields:  # an echoed JSON Schema isn't a reply
             return None
         value = inner[0]
     return None
+
+
+def _joined(value: object) -> dict[str, Any] | None:
+    """Return a list of extractions, such as one for each episode, as one; None for any other value."""
+    items = cast("list[object]", value) if isinstance(value, list) else []
+    each = [_lowered(cast("Mapping[object, Any]", item)) if isinstance(item, Mapping) else {} for item in items]
+    if not items or not all(_KEYS & fields.keys() and not _OF_AN_ITEM & fields.keys() for fields in each):
+        return None
+    joined: dict[str, list[object]] = {name: [] for name in _LISTS}
+    for fields in each:
+        number = {key: fields[key] for key in _EPISODE if key in fields}
+        for name, keys in _LISTS.items():
+            for item in _items(fields, keys):
+                joined[name].append({**number, **cast("Item", item)} if isinstance(item, Mapping) else item)
+    return joined
 
 
 def _fields(value: Mapping[object, Any]) -> dict[str, Any]:
@@ -366,8 +385,8 @@ def by_episode(value: dict[str, Any] | list[Any], texts: Sequence[Collection[str
         entities = [item for item in value if not _is_edge(item, triples=True)]
         value = {"entities": entities, "facts": [item for item in value if _is_edge(item, triples=True)]}
     count = len(texts)
-    parts: list[dict[str, list[object]]] = [{"entities": [], "facts": [], "ended": []} for _ in texts]
-    for name, keys in (("entities", ENTITY_KEYS), ("facts", EDGE_KEYS), ("ended", ENDING_KEYS)):
+    parts: list[dict[str, list[object]]] = [{name: [] for name in _LISTS} for _ in texts]
+    for name, keys in _LISTS.items():
         for item in _items(value, keys):
             fields = _lowered(cast("Mapping[object, Any]", item)) if isinstance(item, Mapping) else {}
             number = _number(next((fields[key] for key in _EPISODE if key in fields), None))
@@ -389,6 +408,8 @@ def _items(value: dict[str, Any] | list[Any], keys: Sequence[str]) -> Iterator[o
         return
     for key in keys:
         held = value.get(key)
+        if isinstance(held, str) and held.lstrip().startswith(("[", "{")):  # some models quote the lists of a tool call
+            held = _repaired(held[:_MAX_REPAIRED])
         if isinstance(held, Mapping):
             yield from _keyed(cast("Mapping[str, Any]", held))
         elif isinstance(held, list):
@@ -401,7 +422,7 @@ def _items(value: dict[str, Any] | list[Any], keys: Sequence[str]) -> Iterator[o
 
 def _keyed(held: Mapping[str, Any]) -> Iterator[object]:
     """Yield the items of an object used instead of a list: a single item, or items keyed by name or type."""
-    if {"name", "source", "subject"} & held.keys():
+    if _OF_AN_ITEM & held.keys():
         yield held
         return
     for key, item in held.items():

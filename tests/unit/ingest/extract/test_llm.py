@@ -153,6 +153,22 @@ def test_arguments_of_a_tool_call_are_the_answer() -> None:
     assert extraction(Structured(says=lambda _: AIMessage("", tool_calls=[call]))).edges
 
 
+def test_several_tool_calls_are_one_answer() -> None:
+    likes = {"source": "Bob", "relation": "likes", "target": "Acme Corp"}
+    each: list[dict[str, Any]] = [{"edges": [WORKS], "note": None}, {"edges": "none"}, {"edges": [likes]}]
+    calls = [{"name": "extraction", "args": args, "id": str(n)} for n, args in enumerate(each)]
+    assert len(extraction(Structured(says=lambda _: AIMessage("", tool_calls=calls))).edges) == 2
+
+
+@pytest.mark.parametrize("cut", [0, 1])
+def test_quoted_lists_of_a_tool_call_are_read(cut: int) -> None:
+    quoted = json.dumps([WORKS])
+    call = {"name": "extraction", "args": {"entities": "[]", "edges": quoted[: len(quoted) - cut]}, "id": "1"}
+    found = extraction(Structured(says=lambda _: AIMessage("", tool_calls=[call])))
+    assert len(found.edges) == 1
+    assert found.dropped == ()
+
+
 def test_broken_arguments_of_a_tool_call_are_mended() -> None:
     call = {"name": "extraction", "args": answer(WORKS)[:-2], "id": "1", "error": "bad", "type": "invalid_tool_call"}
     assert extraction(Structured(says=lambda _: AIMessage("", invalid_tool_calls=[call]))).edges

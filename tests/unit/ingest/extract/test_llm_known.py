@@ -285,6 +285,17 @@ def test_turns_of_a_session_share_a_call_and_keep_their_facts(backend: GraphBack
     assert targets == [["tea"], ["jazz"], ["chess"]]
 
 
+@pytest.mark.parametrize("wrapped", [True, False])
+def test_a_list_for_each_turn_is_read(backend: GraphBackend, wrapped: bool) -> None:
+    each = [
+        {"episode": n, "entities": [], "facts": [fact("Ann Lee", "likes", t)]} for n, t in ((2, "jazz"), (1, "tea"))
+    ]
+    reply = {"episodes": each} if wrapped else each
+    found = LLMExtractor(scripted(reply)).extract(requests(backend, "I like tea.", "And jazz."))
+    targets = [[edge.target for edge in e.edges] for e in found if isinstance(e, Extraction)]
+    assert targets == [["tea"], ["jazz"]]
+
+
 def test_a_fact_without_a_number_belongs_to_the_turn_that_has_its_words(backend: GraphBackend) -> None:
     reply = {"facts": [fact("I", "likes", "tea", fact="I like tea."), fact("I", "plays", "chess", episode=0)]}
     first, second = episode("I like tea.", session_id="s"), episode("I play chess.", "Bob Ray", session_id="s")
