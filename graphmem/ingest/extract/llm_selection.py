@@ -17,7 +17,14 @@ from graphmem.ingest.extract.llm_parse import EndedItem, by_episode, edges_in, e
 from graphmem.ingest.extract.llm_prompt import speaker_name
 from graphmem.models import Episode
 from graphmem.ontology import ANNIVERSARIES, Ontology
-from graphmem.protocols import ExtractedEdge, ExtractedEnding, ExtractedEntity, Extraction, ExtractionRequest
+from graphmem.protocols import (
+    ExtractedEdge,
+    ExtractedEnding,
+    ExtractedEntity,
+    Extraction,
+    ExtractionRequest,
+    KnownFact,
+)
 from graphmem.text.date_patterns import MONTHS, TENS, WEEKDAYS
 from graphmem.text.dates import DateSpan, find_dates
 from graphmem.text.normalize import STOP_WORDS, UNSPACED, WORD, canonical, display_name, require_name, unaccented
@@ -399,12 +406,11 @@ class _Selection:
 
     def _ended(self, item: EndedItem) -> ExtractedEnding | ExtractedEdge | None:
         """Return the end of a known fact, or of one that is named by its source, relation and target."""
-        if item.known is not None:
-            if not 1 <= item.known <= len(self._known.facts):
-                self._dropped["unknown number"] += 1
-                return None
-            fact = self._known.facts[item.known - 1]
+        if item.known is not None and (fact := self._fact(item.known, item)) is not None:
             return ExtractedEnding(fact.source, fact.relation, fact.target, fact.id, item.at, item.why)
+        if item.known is not None and not (item.source and item.relation):
+            self._dropped["unknown number"] += 1
+            return None
         source, why = self._named(item.source)
         target, why_not = self._named(item.target, target=True) if item.target else (None, "")
         if source is None or (item.target and target is None):
@@ -413,6 +419,14 @@ class _Selection:
         if target is None or item.why == "corrected":
             return ExtractedEnding(source, item.relation, target, valid_to=item.at, why=item.why)
         return ExtractedEdge(source, item.relation, target, valid_to=item.at, ended=True)
+
+    def _fact(self, number: int, item: EndedItem) -> KnownFact | None:
+        """Return the known fact of a number; the only one with the named ends, if the one of the number has others."""
+        facts = self._known.facts
+        numbered = facts[number - 1] if 1 <= number <= len(facts) else None
+        source, target = self._named(item.source)[0], self._named(item.target)[0]
+        named = [fact for fact in facts if (fact.source, fact.target) == (source, target)]
+        return named[0] if len(named) == 1 and numbered not in named else numbered
 
     def _until_its_day(self, edge: ExtractedEdge) -> ExtractedEdge:
         """Return an edge whose target is a date ahead as a state since it was told, until the end of that date.

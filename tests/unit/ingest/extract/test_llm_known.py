@@ -230,6 +230,26 @@ def test_the_number_of_a_known_fact_ends_it(backend: GraphBackend) -> None:
 
 
 @pytest.mark.parametrize(
+    ("number", "source", "target", "ended"),
+    [
+        (1, "", "", "Acme"),
+        (1, "Sam Okafor", "chess", "chess"),
+        (9, "Sam Okafor", "chess", "chess"),
+        (1, "Sam Okafor", "", "Acme"),
+        (2, "Sam Okafor", "Globex", "chess"),  # no known fact
+    ],
+)
+def test_the_named_ends_of_a_known_fact_count_more_than_its_number(
+    backend: GraphBackend, number: int, source: str, target: str, ended: str
+) -> None:
+    item = {"known": number, "source": source, "relation": "likes", "target": target}
+    asked = requests(backend, "Sam Okafor is done with Globex.")
+    [found] = LLMExtractor(scripted({"ended": [item]})).extract(asked)
+    assert isinstance(found, Extraction)
+    assert [ending.target for ending in found.endings] == [ended]
+
+
+@pytest.mark.parametrize(
     ("at", "end"),
     [
         ("2025", AT),
