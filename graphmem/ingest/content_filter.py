@@ -57,15 +57,20 @@ _GREETINGS = frozenset(
     """.split()
 )
 _ANSWERS = frozenset(
-    "yes yep yeah yup no nope sure right agreed exactly absolutely definitely indeed done ok okay".split()
+    """
+    yes yep yeah yup no nope sure right agreed exactly absolutely definitely indeed done ok okay same all everyone
+    everybody folks team guys morning afternoon evening night weekend birthday later
+    """.split()
 )
+"""Words that tell something after a question: "When do you run?" "Morning."."""
 _SMALL_TALK_WORDS = 8
 
 
 def is_small_talk(text: str, *, after_question: bool = False) -> bool:
     """Return whether a turn is only a greeting, thanks, laughter, assent or symbols, from which nothing can be learned.
 
-    A short list of English words: anything else counts as content. After a question, assent and symbols are content.
+    A short list of English words: anything else counts as content. After a question, assent, symbols and words for
+    people and times are content.
     """
     if len(text) > 80:
         return False
