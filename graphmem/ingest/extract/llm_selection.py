@@ -432,12 +432,14 @@ class _Selection:
         """Return an edge whose target is a date ahead as a state since it was told, until the end of that date.
 
         "The launch is scheduled for 2 June" is so from the day on which it is said, whatever the reply says. A birthday
-        holds for good.
+        holds for good, and so does a weekday, unless it is planned.
         """
         is_anniversary = self._ontology.relation(edge.relation) in ANNIVERSARIES
         day, *further = find_dates(edge.target, self._told_at, future=True) or (None,)
-        if day is None or (further and canonical(day.text) in _BESIDE_DATES):
-            return edge  # "Friday 12:00 to Monday 08:00" is every week
+        if day is None:
+            return edge
+        if canonical(day.text) in WEEKDAYS and (further or edge.certainty == "stated"):
+            return edge  # every week: "Friday 12:00 to Monday 08:00", "closed on Sunday"; what is ahead is planned
         if day.begin <= self._told_at and not is_anniversary:
             return edge
         others = words(edge.target[: day.start] + edge.target[day.end :])

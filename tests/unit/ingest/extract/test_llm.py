@@ -423,6 +423,16 @@ def test_a_date_ahead_holds_since_it_was_told_until_it_is_past(
 
 
 @pytest.mark.parametrize(
+    ("target", "certainty", "until"),
+    [("Sunday", "stated", None), ("Sunday", "plan", "2023-05-15"), ("next Sunday", "stated", "2023-05-15")],
+)
+def test_a_weekday_is_every_week_unless_it_is_planned(target: str, certainty: str, until: str | None) -> None:
+    edge = {"source": "Acme Corp", "relation": "closed_on", "target": target, "certainty": certainty}
+    [found] = extraction(said(answer(edge)), f"Acme Corp, {target}!").edges
+    assert (found.valid_to and f"{found.valid_to:%Y-%m-%d}") == until
+
+
+@pytest.mark.parametrize(
     ("target", "begin", "stored"), [("11 December", "2023-12-11", None), ("21 August 2022", "2022-08-21", "2022-08-21")]
 )
 def test_a_birthday_has_no_end(target: str, begin: str, stored: str | None) -> None:
