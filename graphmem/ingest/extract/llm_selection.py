@@ -56,6 +56,8 @@ _DECIMAL = re.compile(r"(?<![\w.,])(\d{1,3})\.(\d{1,3})(?![\d.])")
 _TIMES = {"k": 3, "thousand": 3, "grand": 3, "m": 6, "million": 6, "bn": 9}
 """Unit of an amount → the power of ten that it stands for."""
 _FULL_HOUR = re.compile(r"(?<![\d:])(\d{1,2}):00(?![\d:])")
+_AFTERNOON = re.compile(r"(?<![\d:.,])(\d{1,2})(?:[:.]\d\d)?\s?p\.?m\b", re.IGNORECASE)
+_SHORT_YEAR = re.compile(r"(?<!\w)['’](\d\d)(?!\w)")
 _NUMERONYM = re.compile(r"([a-z])(\d{1,2})([a-z])")
 _SHORT_FORM = 5
 """Letters of a short form, at least: "rabbit" for "RabbitMQ"."""
@@ -78,6 +80,7 @@ _UNITS = (
 _SPELLED = {**{word: n for n, word in enumerate(_UNITS)}, **{word: 10 * n for n, word in enumerate(TENS, 2)}}
 _POWERS = {"hundred": 100, "thousand": 1000, "grand": 1000, "million": 1_000_000}
 _SHORT_NAME = re.compile(r"(?<![\w'’])[A-Z][A-Za-z0-9](?![\w'’])")
+_INITIALS = re.compile(r"(?<![\w'’])[A-Z](?:[A-Z]{1,4}|\.[A-Z]\.)(?![\w'’])")
 _NO_NAMES = frozenset("ah am eh er ha hi hm ho lo mm mr ms oh ok ow pm st uh um vs wow ya ye yo".split())
 
 
@@ -165,10 +168,14 @@ class Grounds:
         self._stems = frozenset(stem(word) for word in self._words)
         spelled = (number for sequence in sequences for number in spelled_numbers(sequence))
         numbers = {number for word in (*self._words, *spelled) for number in _NUMBER.findall(word)}
-        self._numbers = numbers | {thousands(match) for text in texts for match in _DECIMAL.finditer(text)}
+        numbers |= {thousands(match) for text in texts for match in _DECIMAL.finditer(text)}
+        numbers |= {str(int(match[1]) % 12 + 12) for text in texts for match in _AFTERNOON.finditer(text)}
+        years = {match[1] for text in texts for match in _SHORT_YEAR.finditer(text)}
+        self._numbers = numbers | {f"{century}{year}" for year in years for century in (19, 20)}
         short = (match for word in self._words if (match := _NUMERONYM.fullmatch(word)))
         self._numeronyms = frozenset((match[1], int(match[2]) + 2, match[3]) for match in short)
         self._marked = frozenset(token for text in texts for token in _SHORT_NAME.findall(text))
+        self._initials = frozenset(found.replace(".", "") for text in texts for found in _INITIALS.findall(text))
         self._phrases = "\n".join(f" {' '.join(sequence)} " for sequence in sequences)
         self._joined = "\n".join("".join(sequence) for sequence in sequences)
 
@@ -190,8 +197,9 @@ class Grounds:
 
         Common nouns may have another form than in the texts ("exhaustion" for "exhausted"), amounts another notation
         ("40,000 EUR" for "€40k"), as may dates ("2026-03-20" for "20 March"); dates near the turns need no ground. The
-        texts may have a short form of a word: "k8s" for "Kubernetes", "rabbit" for "RabbitMQ". Words in other scripts
-        than Latin may be inflected, and in scripts without spaces a name may begin and end anywhere.
+        texts may have a short form of a word: "k8s" for "Kubernetes", "rabbit" for "RabbitMQ", or the initials of the
+        name: "US" for "United States". Words in other scripts than Latin may be inflected, and in scripts without
+        spaces a name may begin and end anywhere.
         """
         name = plain_amounts(name)
         parts = words(self._undated(name)) or words(name)
@@ -200,6 +208,8 @@ class Grounds:
         if UNSPACED.search(name) and "".join(parts) in self._joined:
             return True
         content = [part for part in parts if part not in _FILLERS]
+        if any("".join(part[0] for part in some).upper() in self._initials for some in (parts, content)):
+            return True
         if content:
             nouns = set(words(" ".join(word for word in name.split() if word.islower())))
             return all(self._has_word(part, noun=part in nouns) for part in content)
@@ -253,8 +263,10 @@ class Grounds:
         )
 
     def has_short(self, name: str) -> bool:
-        """Return whether the texts contain a number, or a name of two characters written like one: AC, S3, Jo."""
-        return name in self._numbers or (name in self._marked and name.lower() not in STOP_WORDS | _NO_NAMES)
+        """Return whether the texts contain a number, such as "5%", or a name of two characters: AC, S3, Jo."""
+        if any(character.isdigit() for character in name) and self.has(name):
+            return True
+        return name in self._marked and name.lower() not in STOP_WORDS | _NO_NAMES
 
     def _has_word(self, word: str, *, noun: bool) -> bool:
         if word in self._words or ((noun or not word.isascii()) and stem(word) in self._stems):

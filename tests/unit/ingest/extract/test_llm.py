@@ -357,6 +357,31 @@ def test_a_name_that_the_text_does_not_have_is_not_grounded(name: str) -> None:
     assert extraction(said(answer(entities=[name]))).entities == ()
 
 
+@pytest.mark.parametrize(
+    ("text", "name", "kept"),
+    [
+        ("I moved to the US.", "United States", True),
+        ("I moved to the U.S. last week.", "United States", True),
+        ("I moved to LA, not NYC.", "Los Angeles", True),
+        ("I moved to LA, not NYC.", "New York City", True),
+        ("Will you tell us?", "United States", False),
+        ("I moved to the US.", "Union", False),
+        ("I was born in '92.", "1992", True),
+        ("I was born in '92.", "1982", False),
+        ("Stand-up is at 3 pm.", "15:00", True),
+        ("Stand-up is at 3:30 p.m.", "15:30", True),
+        ("Stand-up is at 3 am.", "15:00", False),
+        ("Lunch is at 12 pm.", "24:00", False),
+        ("The error rate is 5%.", "5%", True),
+        ("The ticket costs $5.", "$5", True),
+        ("The error rate is 5%.", "6%", False),
+    ],
+)
+def test_a_short_form_grounds_the_name_that_it_stands_for(text: str, name: str, kept: bool) -> None:
+    found = extraction(said(answer({"source": "Bob", "relation": "tells", "target": name})), text)
+    assert [edge.target for edge in found.edges] == [name] * kept
+
+
 def test_a_name_from_the_context_is_grounded() -> None:
     found = extraction(said(answer(entities=["Globex"])), context=(episode("I liked Globex."),))
     assert [e.name for e in found.entities] == ["Globex"]
