@@ -18,6 +18,7 @@ from graphmem.errors import ExtractionFailed
 from graphmem.llm.structured import without_thoughts
 from graphmem.models import Certainty
 from graphmem.protocols import ExtractedEdge, ExtractedEntity
+from graphmem.text.dates import DateSpan, find_dates
 from graphmem.text.terms import stems
 
 ENTITY_KEYS = ("entities", "nodes", "named_entities")
@@ -176,6 +177,8 @@ _QUARTER = re.compile(r"(\d{4})[-/ ]?Q([1-4])\Z|Q([1-4])[-/ ]?(\d{4})\Z", re.IGN
 _DAY = re.compile(r"\d{4}(?:[-/]\d{1,2}[-/]\d{1,2}|\d{4})\Z")
 
 Item = Mapping[str, Any]
+_PREPOSITIONS = frozenset("by during from in on since the until".split())
+_LONGEST_DATE = 60
 _LATEST = datetime(9998, 1, 1, tzinfo=UTC)
 
 
@@ -191,12 +194,14 @@ def entities_in(value: dict[str, Any] | list[Any], dropped: Counter[str]) -> Ite
             yield entity
 
 
-def edges_in(value: dict[str, Any] | list[Any], dropped: Counter[str]) -> Iterator[ExtractedEdge]:
-    """Yield the edges of an extraction in order, counting invalid ones in `dropped`."""
+def edges_in(
+    value: dict[str, Any] | list[Any], dropped: Counter[str], told_at: datetime | None = None
+) -> Iterator[ExtractedEdge]:
+    """Yield the edges of an extraction in order, counting invalid ones in `dropped`; `told_at` as for `read_time`."""
     for item in _items(value, EDGE_KEYS):
         if isinstance(value, list) and not _is_edge(item, triples=True):
             continue
-        edge = read_edge(item, dropped)
+        edge = read_edge(item, dropped, told_at)
         if edge is None:
             dropped["malformed edge"] += 1
         else:
@@ -231,7 +236,7 @@ def read_entity(item: object) -> ExtractedEntity | None:
     )
 
 
-def read_edge(item: object, dropped: Counter[str]) -> ExtractedEdge | None:
+def read_edge(item: object, dropped: Counter[str], told_at: datetime | None = None) -> ExtractedEdge | None:
     """Parse an edge from a list of source, relation and target, or an object; None if one of them is missing."""
     if isinstance(item, Sequence) and not isinstance(item, str):
         parts = [_text(part) for part in cast("Sequence[object]", item)]
@@ -251,9 +256,10 @@ def read_edge(item: object, dropped: Counter[str]) -> ExtractedEdge | None:
     rated = certainty == "stated" or "confidence" in fields
     confidence = read_confidence(_any(fields)) if rated else _CONFIDENCE_OF[certainty]
     happened: Literal["state", "event"] = "event" if _text(fields.get("kind")).lower() == "event" else "state"
-    begin, end = read_time(fields.get("valid_from"), dropped), read_end(fields.get("valid_to"), dropped)
+    begin = read_time(fields.get("valid_from"), dropped, told_at)
+    end = read_end(fields.get("valid_to"), dropped, told_at)
     if happened == "event" and begin is not None and end is None:
-        until = read_end(fields.get("valid_from"), Counter())
+        until = read_end(fields.get("valid_from"), Counter(), told_at)
         end = until if until is not None and until - begin > timedelta(days=1) else None  # some day of a month or year
     kind = _text(fields.get("edge_type")) or ("" if related_by == "type" else _text(fields.get("type")))
     return ExtractedEdge(
@@ -298,10 +304,10 @@ def read_certainty(value: object) -> Certainty:
     return "possible"
 
 
-def read_time(value: object, dropped: Counter[str]) -> datetime | None:
-    """Parse an ISO 8601 time, date, month, quarter or year (naive: UTC).
+def read_time(value: object, dropped: Counter[str], told_at: datetime | None = None) -> datetime | None:
+    """Parse an ISO 8601 time, date, month, quarter or year (naive: UTC), or a date in words ("May 2024").
 
-    Returns None for invalid values, which are counted in `dropped`.
+    Returns None for invalid values, which are counted in `dropped`, and for words without the time of telling.
     """
     text = _text(value)
     if text.lower() in _NOTHING:
@@ -315,19 +321,37 @@ def read_time(value: object, dropped: Counter[str]) -> datetime | None:
         time = datetime.fromisoformat(text)
         return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
+        if (span := _in_words(text, told_at)) is not None:
+            return span.begin
         dropped["unreadable date"] += 1
         return None
 
 
-def read_end(value: object, dropped: Counter[str]) -> datetime | None:
-    """Parse the last day, month, quarter or year of a fact; return the moment after it. A time is returned as it is."""
-    begin, text = read_time(value, dropped), _text(value)
+def _in_words(text: str, told_at: datetime | None) -> DateSpan | None:
+    """Return the date that is all that a text says; None if it may be one in the past and one ahead, as "Monday"."""
+    if told_at is None or len(text) > _LONGEST_DATE or ":" in text:
+        return None
+    past, ahead = find_dates(text, told_at), find_dates(text, told_at, future=True)
+    if len(past) != 1 or past != ahead:
+        return None
+    others = f"{text[: past[0].start]} {text[past[0].end :]}".lower().split()
+    return past[0] if _PREPOSITIONS.issuperset(others) else None
+
+
+def read_end(value: object, dropped: Counter[str], told_at: datetime | None = None) -> datetime | None:
+    """Parse the last day, month, quarter or year of a fact; return the moment after it. A time is returned as it is.
+
+    The other parameters are those of `read_time`.
+    """
+    begin, text = read_time(value, dropped, told_at), _text(value)
     if begin is None:
         return None
     if match := _YEAR_OR_MONTH.match(text):
         months = 1 if match[2] else 12
     elif _QUARTER.match(text):
         months = 3
+    elif (span := _in_words(text, told_at)) is not None:
+        return span.until
     else:
         return begin + timedelta(days=1) if _DAY.match(text) and begin < _LATEST else begin
     if begin >= _LATEST:
@@ -359,7 +383,7 @@ def ended_in(
         fields = _lowered(cast("Mapping[object, Any]", item)) if isinstance(item, Mapping) else {"known": item}
         number = _number(fields.get("known"))
         stated = _first(fields, ("at", "valid_to", "until"))[1]
-        at = read_end(stated, dropped)
+        at = read_end(stated, dropped, told_at)
         if at is not None and told_at is not None and _text(stated) == str(told_at.year):
             at = min(at, told_at)
         ended = EndedItem(

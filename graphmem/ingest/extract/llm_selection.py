@@ -384,7 +384,7 @@ class _Selection:
         for entity in self._head(entities_in(answer, self._dropped), self._limits.entities):
             self._add(entity, named)
         edges: dict[_Key, ExtractedEdge] = {}
-        for edge in self._head(edges_in(answer, self._dropped), self._limits.edges):
+        for edge in self._head(edges_in(answer, self._dropped, self._told_at), self._limits.edges):
             if (ends := self._ends(edge)) is not None:
                 edge = self._until_its_day(replace(edge, source=ends[0], target=ends[1]))
                 if edge.relation.lower() in _ALIAS_RELATIONS:

@@ -176,6 +176,33 @@ def test_an_end_reaches_to_the_last_moment_of_its_day_month_or_year(stated: str,
 
 
 @pytest.mark.parametrize(
+    ("stated", "begin", "end"),
+    [
+        ("May 2024", "2024-05-01", "2024-06-01"),
+        ("until 31 December 2024", "2024-12-31", "2025-01-01"),
+        ("2024/06/05", "2024-06-05", "2024-06-06"),
+        ("last May", "2024-05-01", "2024-06-01"),
+        ("yesterday", "2025-02-28", "2025-03-01"),
+        ("2025-02-28", "2025-02-28", "2025-03-01"),
+    ],
+)
+def test_a_date_in_words_is_read_by_the_time_of_telling(stated: str, begin: str, end: str) -> None:
+    told, dropped = datetime(2025, 3, 1, 10, tzinfo=UTC), Counter[str]()
+    found = read_time(stated, dropped, told), read_end(stated, dropped, told)
+    assert [moment and f"{moment:%Y-%m-%d}" for moment in found] == [begin, end]
+    assert not dropped
+
+
+@pytest.mark.parametrize(
+    "stated", ["Monday", "June", "in May", "end of 2024", "2024-05-xx", "2024-06-30T25:00", "soon"]
+)
+def test_a_date_in_words_that_may_be_another_one_is_not_read(stated: str) -> None:
+    told, dropped = datetime(2025, 3, 1, 10, tzinfo=UTC), Counter[str]()
+    assert read_end(stated, dropped, told) is None
+    assert dropped == {"unreadable date": 1}
+
+
+@pytest.mark.parametrize(
     ("begin", "end"),
     [
         ("2025-05", datetime(2025, 6, 1, tzinfo=UTC)),
