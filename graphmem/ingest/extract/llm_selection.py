@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, lru_cache
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any, TypeVar
 
 from graphmem.errors import InvalidEntityName
@@ -165,6 +165,8 @@ class Grounds:
         occurring |= currencies or _CURRENCIES.keys()  # without any a model may know which one is meant
         occurring |= {name for name in _CALENDAR if not occurring.isdisjoint((name[:3], name[:4]))}  # "mon to thurs"
         self._words = frozenset(occurring)
+        alphabetic = (pair for sequence in sequences for pair in pairwise(sequence) if all(map(str.isalpha, pair)))
+        self._pairs = frozenset(map("".join, alphabetic))
         self._stems = frozenset(stem(word) for word in self._words)
         spelled = (number for sequence in sequences for number in spelled_numbers(sequence))
         numbers = {number for word in (*self._words, *spelled) for number in _NUMBER.findall(word)}
@@ -197,9 +199,9 @@ class Grounds:
 
         Common nouns may have another form than in the texts ("exhaustion" for "exhausted"), amounts another notation
         ("40,000 EUR" for "€40k"), as may dates ("2026-03-20" for "20 March"); dates near the turns need no ground. The
-        texts may have a short form of a word: "k8s" for "Kubernetes", "rabbit" for "RabbitMQ", or the initials of the
-        name: "US" for "United States". Words in other scripts than Latin may be inflected, and in scripts without
-        spaces a name may begin and end anywhere.
+        texts may have a short form of a word: "k8s" for "Kubernetes", "rabbit" for "RabbitMQ", the initials of the
+        name: "US" for "United States", or one word for two: "vscode" for "VS Code". Words in other scripts than Latin
+        may be inflected, and in scripts without spaces a name may begin and end anywhere.
         """
         name = plain_amounts(name)
         parts = words(self._undated(name)) or words(name)
@@ -208,6 +210,8 @@ class Grounds:
         if UNSPACED.search(name) and "".join(parts) in self._joined:
             return True
         content = [part for part in parts if part not in _FILLERS]
+        if len(parts) == 2 and "".join(parts) in self._words:
+            return True
         if any("".join(part[0] for part in some).upper() in self._initials for some in (parts, content)):
             return True
         if content:
@@ -269,7 +273,7 @@ class Grounds:
         return name in self._marked and name.lower() not in STOP_WORDS | _NO_NAMES
 
     def _has_word(self, word: str, *, noun: bool) -> bool:
-        if word in self._words or ((noun or not word.isascii()) and stem(word) in self._stems):
+        if word in self._words or word in self._pairs or ((noun or not word.isascii()) and stem(word) in self._stems):
             return True
         if UNSPACED.fullmatch(word):
             return word in self._joined
