@@ -71,6 +71,11 @@ class _Judge:
     def ask(self, new: Sequence[str], known: Sequence[str]) -> Pairs:
         """Return the pairs that the model names; raise `ExtractionFailed` without a readable reply."""
         items = self._question.ask(dict(zip(self._blocks, (known, new), strict=True)))
-        numbers = [(item.get("new"), item.get("known")) for item in items]
-        pairs = [(n - 1, k - 1) for n, k in numbers if isinstance(n, int) and isinstance(k, int)]
+        pairs = [(_position(item.get("new")), _position(item.get("known"))) for item in items]
         return [(n, k) for n, k in pairs if 0 <= n < len(new) and 0 <= k < len(known)]
+
+
+def _position(number: object) -> int:
+    """Return the position of a line by its number, which some models quote; -1 for anything else."""
+    text = str(number)
+    return int(text) - 1 if text.isdecimal() and len(text) < 6 else -1

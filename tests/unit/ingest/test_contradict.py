@@ -177,9 +177,10 @@ def test_a_plan_of_a_batch_contradicts_nothing() -> None:
         ('{"pairs": [{"new": 1, "known": 2}]}', [(0, 1)]),
         ('<think>{"pairs": [{"new": 1, "known": 1}]}</think>{"pairs": []}', []),
         ('First {"pairs": [{"new": 1, "known": 1}]}, no: {"pairs": [{"new": 1, "known": 3}]}', [(0, 2)]),
+        ('{"pairs": [{"new": "1", "known": "2"}, {"new": true, "known": 1}]}', [(0, 1)]),
         ('{"pairs": [{"new": 1, "known": 9}, {"new": 0, "known": 1}, {"new": "x"}, 5]}', []),
     ],
-    ids=["one", "thoughts", "a draft", "numbers of nothing"],
+    ids=["one", "thoughts", "a draft", "quoted numbers", "numbers of nothing"],
 )
 def test_the_language_model_s_pairs_are_read(reply: str, pairs: list[tuple[int, int]]) -> None:
     models = pytest.importorskip("langchain_core.language_models", reason="pip install 'graphmem[langchain]'")
