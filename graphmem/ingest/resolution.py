@@ -301,9 +301,9 @@ class Resolver:
 
     def _updated(self, entity: Entity, mention: EntityMention, seen_at: datetime) -> Entity:
         latest = seen_at >= entity.last_seen_at
-        # the display form follows the latest casing of the entity's own name, not of its other aliases, unless that is
-        # carelessly written or a parser's lemma: "robert smith", "APPLE"
-        rename = latest and mention.canonical == entity.canonical_name
+        # the display form follows the latest casing of the entity's name, not of its aliases or a former name, unless
+        # that is carelessly written or a parser's lemma: "robert smith", "APPLE"
+        rename = latest and mention.canonical == canonical(entity.name)
         rename = rename and _casing(mention.display) >= _casing(entity.name)
         name, summary = mention.display if rename else entity.name, mention.summary or entity.summary
         if (
