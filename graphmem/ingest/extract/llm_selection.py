@@ -526,8 +526,14 @@ class _Selection:
         return (shown, "") if grounded else (None, "ungrounded")
 
     def _type(self, key: str, stated: str) -> str:
-        """Return the type of a known entity of that name, whatever the reply says; "person" for a speaker."""
-        return self._known_types.get(key) or ("person" if key in self._people and stated == "concept" else stated)
+        """Return the type of a known entity of that name, whatever the reply says; "person" for a speaker.
+
+        A person and a place of one name are two: Georgia.
+        """
+        known = self._known_types.get(key)
+        if known is None or {known, stated} == {"person", "location"}:
+            return "person" if key in self._people and stated == "concept" else stated
+        return known
 
     def _ends(self, edge: ExtractedEdge) -> tuple[str, str] | None:
         (source, why), (target, why_not) = self._named(edge.source), self._named(edge.target, target=True)

@@ -277,6 +277,20 @@ def test_a_known_full_name_is_grounded_and_keeps_its_type(backend: GraphBackend)
     assert [(e.name, e.entity_type, e.aliases) for e in found.entities] == [("Sam Okafor", "person", ("Sam",))]
 
 
+@pytest.mark.parametrize(("stated", "kept"), [("location", "location"), ("tool", "person")])
+def test_a_place_with_the_name_of_a_known_person_is_another_thing(
+    backend: GraphBackend, stated: str, kept: str
+) -> None:
+    tell(backend, ExtractedEdge("Georgia", "likes", "tea", source_type="person"))
+    reply = {
+        "entities": [{"name": "Georgia", "entity_type": stated}],
+        "facts": [fact("Ann Lee", "lives_in", "Georgia")],
+    }
+    [found] = LLMExtractor(scripted(reply)).extract(requests(backend, "I moved to Georgia."))
+    assert isinstance(found, Extraction)
+    assert [e.entity_type for e in found.entities if e.name == "Georgia"] == [kept]
+
+
 @pytest.mark.parametrize("relation", ["alias_of", "also_known_as", "has_name"])
 def test_an_alias_relation_makes_an_alias(backend: GraphBackend, relation: str) -> None:
     ends = ("Sam Okafor", "SK") if relation == "has_name" else ("SK", "Sam Okafor")
