@@ -194,14 +194,14 @@ class Grounds:
         texts = [*told, *(turn.text for turn in requests[0].context), *names, *ends, *speakers, *months, _SEASONS]
         return cls(texts, turns)
 
-    def has(self, name: str) -> bool:
+    def has(self, name: str, *, initials: bool = False) -> bool:
         """Return whether the texts contain a name: all its words that aren't fillers, or the whole name if all are.
 
         Common nouns may have another form than in the texts ("exhaustion" for "exhausted"), amounts another notation
         ("40,000 EUR" for "€40k"), as may dates ("2026-03-20" for "20 March"); dates near the turns need no ground. The
-        texts may have a short form of a word: "k8s" for "Kubernetes", "rabbit" for "RabbitMQ", the initials of the
-        name: "US" for "United States", or one word for two: "vscode" for "VS Code". Words in other scripts than Latin
-        may be inflected, and in scripts without spaces a name may begin and end anywhere.
+        texts may have a short form of a word: "k8s" for "Kubernetes", "rabbit" for "RabbitMQ", or one word for two:
+        "vscode" for "VS Code"; with `initials` also those of the name: "US" for "United States". Words in other scripts
+        than Latin may be inflected, and in scripts without spaces a name may begin and end anywhere.
         """
         name = plain_amounts(name)
         parts = words(self._undated(name)) or words(name)
@@ -212,19 +212,19 @@ class Grounds:
         content = [part for part in parts if part not in _FILLERS]
         if len(parts) == 2 and "".join(parts) in self._words:
             return True
-        if any("".join(part[0] for part in some).upper() in self._initials for some in (parts, content)):
+        if initials and any("".join(part[0] for part in some).upper() in self._initials for some in (parts, content)):
             return True
         if content:
             nouns = set(words(" ".join(word for word in name.split() if word.islower())))
             return all(self._has_word(part, noun=part in nouns) for part in content)
         return f" {' '.join(parts)} " in self._phrases
 
-    def has_name(self, name: str) -> bool:
+    def has_name(self, name: str, *, initials: bool = False) -> bool:
         """Return whether the texts contain a name, also one with words that tell it apart: "Tom (Ann's brother)"."""
         base, _, told_apart = name.removesuffix(")").partition(" (")
         if told_apart and name.endswith(")") and self.has(base) and self.has_proper(told_apart):
             return True
-        return self.has(name) or self.has_proper(name, whole=True)
+        return self.has(name, initials=initials) or self.has_proper(name, whole=True)
 
     def has_proper(self, name: str, *, whole: bool = False) -> bool:
         """Return whether the texts contain the capitalized words and the numbers of a name, apart from dates.
@@ -522,7 +522,8 @@ class _Selection:
                 return None, "short name"
             self._found_short.add(canonical(shown))
             return shown, ""
-        grounded = self._grounds.has_name(shown) or (target and self._grounds.has_proper(shown))
+        is_thing = self._types.get(word, "person") != "person"  # models invent people, whose initials say little
+        grounded = self._grounds.has_name(shown, initials=is_thing) or (target and self._grounds.has_proper(shown))
         return (shown, "") if grounded else (None, "ungrounded")
 
     def _type(self, key: str, stated: str) -> str:

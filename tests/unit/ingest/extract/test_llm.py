@@ -358,18 +358,30 @@ def test_a_name_that_the_text_does_not_have_is_not_grounded(name: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "name", "kind", "kept"),
+    [
+        ("I moved to the US.", "United States", "location", True),
+        ("I moved to the U.S. last week.", "United States", "location", True),
+        ("I moved to LA, not NYC.", "Los Angeles", "location", True),
+        ("I moved to LA, not NYC.", "New York City", "location", True),
+        ("Will you tell us?", "United States", "location", False),
+        ("I moved to the US.", "Union", "location", False),
+        ("I merged the PR.", "Priya Raman", "person", False),
+    ],
+)
+def test_initials_ground_the_name_that_they_stand_for(text: str, name: str, kind: str, kept: bool) -> None:
+    listed = [{"name": name, "entity_type": kind}]
+    found = extraction(said(answer({"source": "Bob", "relation": "tells", "target": name}, entities=listed)), text)
+    assert [edge.target for edge in found.edges] == [name] * kept
+
+
+@pytest.mark.parametrize(
     ("text", "name", "kept"),
     [
-        ("I moved to the US.", "United States", True),
-        ("I moved to the U.S. last week.", "United States", True),
-        ("I moved to LA, not NYC.", "Los Angeles", True),
-        ("I moved to LA, not NYC.", "New York City", True),
-        ("Will you tell us?", "United States", False),
         ("I use vscode.", "VS Code", True),
         ("I am on tik tok.", "TikTok", True),
         ("Put the old reads and code there.", "Theo", False),
         ("At 10 30 I left.", "1030", False),
-        ("I moved to the US.", "Union", False),
         ("I was born in '92.", "1992", True),
         ("I was born in '92.", "1982", False),
         ("Stand-up is at 3 pm.", "15:00", True),
