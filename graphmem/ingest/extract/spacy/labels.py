@@ -34,7 +34,7 @@ PLAIN_NAMES = _GIVEN_NAMES - PLACES
 """Given names that are neither English words nor those of places."""
 _SOFTWARE_NAMES = _lines("software.txt")
 SOFTWARE = frozenset(name.casefold() for name in _SOFTWARE_NAMES)
-WRITTEN_SOFTWARE = sorted(name for name in _SOFTWARE_NAMES if re.fullmatch(r"[\w.+#/-]*[.+#/-][\w.+#/-]*", name))
+SOFTWARE_WITH_SIGNS = frozenset(n for n in _SOFTWARE_NAMES if re.fullmatch(r"[\w.+#/-]*[.+#/-][\w.+#/-]*", n))
 """Names of software of one word with a character that isn't a letter or digit: "C#", "Node.js"."""
 _PRODUCTS = SOFTWARE | {name.casefold() for name in _lines("brands.txt")}
 _COMMON_WORDS = _lines("common_words.txt")
@@ -83,7 +83,7 @@ _CODE = re.compile(
 
 
 def correct_labels(doc: Doc) -> Doc:
-    """Replace wrong labels of names in a parse, add given names that aren't recognized, and return it."""
+    """Replace wrong labels of names in a parse, add given names and software that aren't recognized, and return it."""
     from spacy.util import filter_spans
 
     for token in doc:
@@ -92,6 +92,7 @@ def correct_labels(doc: Doc) -> Doc:
     labels = {part: _label(part) for ent in doc.ents for part in _parts(_with_family_name(ent))}
     missed = (t for t in doc if t.norm_ == KNOWN_NAME and not t.ent_type_ and t.pos_ == "PROPN")
     labels |= {_with_family_name(name): "PERSON" for name in (doc[t.i : t.i + 1] for t in missed)}
+    labels |= {doc[t.i : t.i + 1]: "PRODUCT" for t in doc if not t.ent_type_ and t.text in SOFTWARE_WITH_SIGNS}
     if tuple(labels.items()) != tuple((ent, ent.label_) for ent in doc.ents):
         spans = (doc.char_span(ent.start_char, ent.end_char, label) for ent, label in labels.items())
         doc.ents = filter_spans(span for span in spans if span is not None)  # "Anna Peter" overlaps "Peter"

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from graphmem.ingest.extract.spacy import words
-from graphmem.ingest.extract.spacy.labels import KNOWN_NAME, PLAIN_NAMES, WRITTEN_SOFTWARE, correct_labels
+from graphmem.ingest.extract.spacy.labels import KNOWN_NAME, PLAIN_NAMES, SOFTWARE_WITH_SIGNS, correct_labels
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -27,10 +27,11 @@ FIRM = re.compile(
 )
 """Names of two parts that are one firm: "Dwyer & Sons", "at Marks & Spencer"."""
 
-_SOFTWARE = re.compile(
-    rf"(?<![\w.@#+/-])(?:(?i:{'|'.join(re.escape(n) for n in WRITTEN_SOFTWARE if '-' not in n)})"
-    rf"|{'|'.join(re.escape(n) for n in WRITTEN_SOFTWARE if '-' in n)})(?![\w@#+/-]|[.]\w)"
+_ANY_CASE, _EXACT = (
+    "|".join(re.escape(name) for name in sorted(SOFTWARE_WITH_SIGNS) if ("-" in name) is exact)
+    for exact in (False, True)
 )
+_SOFTWARE = re.compile(rf"(?<![\w.@#+/-])(?:(?i:{_ANY_CASE})|{_EXACT})(?![\w@#+/-]|[.]\w)")
 """Names of software that the tokenizer splits or the models don't know: "C#", "scikit-learn"."""
 
 _KNOWN_FIRM = "google"  # which the models always read as the name of an organization
