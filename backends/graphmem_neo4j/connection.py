@@ -245,8 +245,8 @@ class Database:
             )
 
     def close(self) -> None:
-        """Close all connections; a second call does nothing."""
-        if not self._closed:
+        """Close all connections; a second call does nothing, nor one in a forked process, whose parent uses them."""
+        if not self._closed and self._process == os.getpid():
             self._closed = True
             self._driver.close()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
+import weakref
 from collections import OrderedDict, deque
 from collections.abc import Generator
 from contextlib import closing, contextmanager, suppress
@@ -91,13 +92,15 @@ class _ReaderPool:
 
 
 _pool = _ReaderPool()
-_inherited: list[_ReaderPool] = []
+_databases: weakref.WeakSet[Database] = weakref.WeakSet()
+_inherited: list[object] = []
 
 
 def _reset_after_fork() -> None:
     global _pool
-    _inherited.append(_pool)  # connections of the parent process must not be closed here
+    _inherited.extend((_pool, *_databases))  # connections of the parent process must not be closed here
     _pool = _ReaderPool()
+    _databases.clear()
 
 
 if hasattr(os, "register_at_fork"):
@@ -152,6 +155,7 @@ class Database:
             if self._key is not None:
                 release(self._key)
             raise
+        _databases.add(self)
 
     def _held(self) -> FileKey:
         try:
@@ -419,14 +423,18 @@ class Database:
                 self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
 
     def close(self) -> None:
-        """Close all connections; closing the last one checkpoints the log."""
+        """Close all connections; closing the last one checkpoints the log. In a forked process, do nothing.
+
+        There the connections are the parent's, and a thread of the parent may have held a lock during the fork.
+        """
+        if self._process != os.getpid():
+            return
         with self._lock:
             if self._closed:
                 return
             self._closed = True
-            if self._process == os.getpid():
-                _pool.close(self)
-                self._release_log()
+            _pool.close(self)
+            self._release_log()
             with translated(self.name):
                 self._writer.close()
             if self._key is not None:

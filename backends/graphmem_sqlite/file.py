@@ -97,6 +97,8 @@ _REMEDY = "check the path; a store of graphmem lives in a file of its own"
 FileKey = tuple[int, int]
 _held: dict[FileKey, tuple[int, int]] = {}
 _lock = Lock()
+if hasattr(os, "register_at_fork"):  # no thread holds it in a forked process
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
 @dataclass(frozen=True, slots=True)

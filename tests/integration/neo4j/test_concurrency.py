@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import time
 from collections.abc import Callable, Generator
@@ -57,6 +58,23 @@ def test_transactions_that_lock_two_scopes_in_either_order_all_come_through(stor
 
     in_threads([lambda n=n, s=s: cross(n, s) for n, s in enumerate(stores[:4])])
     assert [stores[0].stats(scope).entities for scope in (one, two)] == [4, 4]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system doesn't fork")
+def test_a_forked_process_that_closes_a_store_leaves_the_connections_of_its_parent(stores: list[Neo4jBackend]) -> None:
+    runs: list[int] = []
+
+    def work() -> None:
+        stores[0].write(home(), of(entity("Anna", home())))
+        runs.append(os.fork())
+        if runs[-1] == 0:
+            stores[0].close()
+            os._exit(0)
+        os.waitpid(runs[-1], 0)
+        stores[0].stats(home())
+
+    stores[0].atomic(work)
+    assert len(runs) == 1  # a lost connection would have it run again
 
 
 def test_a_fact_that_all_bring_at_once_is_stored_once(stores: list[Neo4jBackend]) -> None:

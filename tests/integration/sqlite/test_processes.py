@@ -179,6 +179,35 @@ def test_a_forked_process_is_told_to_open_the_store_again(tmp_path: Path) -> Non
     assert os.waitstatus_to_exitcode(status) == 7
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system doesn't fork")
+def test_a_forked_process_can_close_a_store_that_a_thread_of_its_parent_was_writing_to(tmp_path: Path) -> None:
+    store = store_at(tmp_path / "memory.db")
+    writes, forked = threading.Event(), threading.Event()
+
+    def write() -> None:
+        writes.set()
+        forked.wait()
+        store.write(SCOPE, of(entity("Anna")))
+
+    with ThreadPoolExecutor(1) as pool:
+        written = pool.submit(store.atomic, write)
+        writes.wait()
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)  # ends this process if it waits for the lock of the thread that stayed in the parent
+            store.close()
+            again = store_at(tmp_path / "memory.db")
+            again.stats(SCOPE)
+            again.close()
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        forked.set()
+        written.result()
+    assert store.stats(SCOPE).entities == 1
+    store.close()
+    assert os.waitstatus_to_exitcode(status) == 0
+
+
 def test_processes_that_open_and_close_a_store_at_once_all_find_it_whole(tmp_path: Path) -> None:
     rounds = 25
     run_at_once(OPEN_AND_CLOSE, PROCESSES, tmp_path / "memory.db", rounds)
