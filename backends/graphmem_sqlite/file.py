@@ -210,8 +210,9 @@ def has_log(path: Path) -> bool:
 
 
 def log_path(path: Path) -> Path:
-    """Return the path of the write-ahead log of a file."""
-    return path.with_name(path.name + "-wal")
+    """Return the path of the write-ahead log of a file; SQLite puts it beside the target of a symbolic link."""
+    target = path.resolve()
+    return target.with_name(target.name + "-wal")
 
 
 def file_key(path: Path) -> FileKey | None:

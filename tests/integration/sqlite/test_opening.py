@@ -263,6 +263,18 @@ def test_a_read_only_file_in_a_read_only_folder_can_be_read(folder: Path) -> Non
     assert files_in(folder) == before
 
 
+def test_a_log_that_may_not_be_read_is_not_missed_through_a_symbolic_link(folder: Path) -> None:
+    path = a_store(folder / "memory.db")  # its log gets the same rights, and keeps them
+    link = folder / "link.db"
+    link.symlink_to(path)
+    with closing(store_at(path)) as writer:
+        writer.add_episodes(SCOPE, [Episode(scope=SCOPE, text="hello")])  # in the log so far
+        path.chmod(0o644)
+        folder.chmod(0o755)
+        with unprivileged(), pytest.raises(BackendUnavailable, match="can't be opened"):
+            store_at(link)
+
+
 def test_a_read_only_file_cannot_be_written(folder: Path) -> None:
     path = a_store(folder / "memory.db")
     path.chmod(0o444)
