@@ -24,10 +24,12 @@ from graphmem.errors import (
 )
 from graphmem_sqlite.file import (
     FileKey,
+    FileVersion,
     StoreFile,
     WriterLock,
     create_private,
     file_key,
+    file_version,
     has_log,
     hold,
     log_path,
@@ -54,6 +56,7 @@ _RETRYABLE = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL}  
 _DAMAGED = "SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_FORMAT"
 _UNIQUE_VIOLATIONS = "SQLITE_CONSTRAINT_UNIQUE", "SQLITE_CONSTRAINT_PRIMARYKEY", "SQLITE_CONSTRAINT_ROWID"
 _POLL = 0.001  # seconds between attempts while another connection writes
+_IMMUTABLE = "ro&immutable=1"
 MIGRATION_MARKER = "SELECT id || ' ' || state FROM move WHERE one = 1"
 
 
@@ -141,6 +144,7 @@ class Database:
         self._key = file.key
         self._log = log_path(file.path)
         self._log_key: FileKey | None = None
+        self._version: FileVersion | None = None  # of a file that was opened as immutable
         try:
             if file.key is None:
                 create_private(file.path)
@@ -207,7 +211,7 @@ class Database:
 
     def _read_schema_untouched(self) -> None:
         """Detect a damaged or a newer schema before SQLite creates a log next to the file."""
-        mode, self._mode = self._mode, "ro&immutable=1"
+        mode, self._mode = self._mode, _IMMUTABLE
         try:
             self._connect_to_known(writable=True).close()
         except sqlite3.DatabaseError:
@@ -222,9 +226,23 @@ class Database:
         except sqlite3.OperationalError:
             if has_log(self.file.path):
                 raise  # the rows in the log would be missing
-            # SQLite can't create a log in a read-only folder; nobody writes there, so none is needed
-            self._mode = "ro&immutable=1"
+            # SQLite can't create a log in a read-only folder; as long as nobody writes there, none is needed
+            self._mode, self._version = _IMMUTABLE, file_version(self.file.path)
             return self._connect_to_known(writable=False)
+
+    def _follow_writers(self) -> None:
+        """Reopen a file that was opened as immutable, once another process writes to it."""
+        with self._lock:
+            if self._version == file_version(self.file.path):
+                return
+            _pool.close(self)
+            before, self._mode = self._writer, "ro"
+            try:
+                self._writer = self._connect_read_only()
+            except BaseException:
+                self._mode = _IMMUTABLE  # the next read tries again
+                raise
+            before.close()
 
     def _connect_to_known(self, *, writable: bool) -> sqlite3.Connection:
         connection = self._connect()
@@ -249,6 +267,9 @@ class Database:
         self._require_open()
         self._require_same_file()
         with translated(self.name):
+            if self._mode == _IMMUTABLE:
+                self._follow_writers()
+            version = self._version
             connection = _pool.take(self)
             if connection is None:
                 connection = self._connect()
@@ -260,7 +281,7 @@ class Database:
             except BaseException:
                 connection.close()
                 raise
-            self._put_back(connection)
+            self._put_back(connection, version)
 
     @contextmanager
     def snapshot(self) -> Generator[None, None, None]:
@@ -272,9 +293,9 @@ class Database:
             finally:
                 self._snapshot.connection = before
 
-    def _put_back(self, connection: sqlite3.Connection) -> None:
+    def _put_back(self, connection: sqlite3.Connection, version: FileVersion | None) -> None:
         _pool.put(self, connection)
-        if self._closed:
+        if self._closed or self._version != version:
             _pool.close(self)
 
     @contextmanager

@@ -95,6 +95,7 @@ _LEAF_TABLE = 0x0D
 _REMEDY = "check the path; a store of graphmem lives in a file of its own"
 
 FileKey = tuple[int, int]
+FileVersion = tuple[int, int, bool]
 _held: dict[FileKey, tuple[int, int]] = {}
 _lock = Lock()
 if hasattr(os, "register_at_fork"):  # no thread holds it in a forked process
@@ -222,6 +223,12 @@ def file_key(path: Path) -> FileKey | None:
     except FileNotFoundError:
         return None
     return status.st_dev, status.st_ino
+
+
+def file_version(path: Path) -> FileVersion:
+    """Return time of change and size of a file, and whether it has a log; writers change one of them."""
+    status = path.stat()
+    return status.st_mtime_ns, status.st_size, has_log(path)
 
 
 def create_private(path: Path) -> None:

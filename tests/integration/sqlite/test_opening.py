@@ -25,7 +25,7 @@ from graphmem.errors import (
 from graphmem.models import Changes, EntityQuery, Episode, EpisodeExpiry, EpisodeQuery, Scope
 from graphmem.registry import open_backend
 from graphmem_sqlite.file import APPLICATION_ID
-from tests.integration.sqlite.support import MOMENT, SCOPE, entity, files_in, of, raw, store_at, unprivileged
+from tests.integration.sqlite.support import MOMENT, SCOPE, entity, files_in, of, raw, start, store_at, unprivileged
 
 
 @pytest.fixture
@@ -261,6 +261,43 @@ def test_a_read_only_file_in_a_read_only_folder_can_be_read(folder: Path) -> Non
     with unprivileged():
         assert names(path) == ["Anna"]
     assert files_in(folder) == before
+
+
+WRITE = """
+import sys
+from graphmem.models import Episode, Scope
+from graphmem_sqlite import open_backend
+
+store = open_backend(f"sqlite:///{sys.argv[1]}")
+for number in range(2):
+    store.add_episodes(Scope("tests"), [Episode(scope=Scope("tests"), text="said " * 9000)])
+    print("written", flush=True)
+    sys.stdin.readline()
+store.close()
+"""
+
+
+def test_a_reader_in_a_read_only_folder_sees_what_another_process_writes_later(folder: Path) -> None:
+    path = a_store(folder / "memory.db")
+    path.chmod(0o644)
+    folder.chmod(0o755)
+    with unprivileged():
+        reader = store_at(path)
+        assert reader.stats(SCOPE).episodes == 0
+    writer = start(WRITE, path)
+    assert writer.stdin is not None
+    assert writer.stdout is not None
+    seen: list[int] = []
+    for _ in range(2):
+        assert writer.stdout.readline() == "written\n"
+        with unprivileged():
+            seen.append(reader.stats(SCOPE).episodes)
+        writer.stdin.write("go on\n")
+        writer.stdin.flush()
+    assert writer.wait(timeout=60) == 0
+    with unprivileged():
+        assert [*seen, reader.stats(SCOPE).episodes] == [1, 2, 2]
+        reader.close()
 
 
 def test_a_log_that_may_not_be_read_is_not_missed_through_a_symbolic_link(folder: Path) -> None:
