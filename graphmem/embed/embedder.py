@@ -91,6 +91,7 @@ _BATCH_PATIENCE = 6  # factor of the time limit for batches, as no user waits fo
 _CALLS_AT_ONCE = 4  # keeps queries from waiting for a bulk load
 _BATCH_CHARACTERS = 8_000  # about one second of the built-in model, far below the time limit
 _NAMING = ("model", "model_name", "model_id", "deployment", "repo_id")  # attributes of LangChain integrations
+_SHORTENING = ("dimensions", "output_dimensionality")  # those that shorten the vectors of a model
 
 
 class Embedder:
@@ -323,13 +324,19 @@ def _batches(texts: Mapping[bytes, str], size: int) -> Iterator[list[bytes]]:
 
 
 def name_of(model: object) -> str:
-    """Return a stable name of a model: its declared name, else its class and the name of its inner model."""
+    """Return a stable name of a model: its declared name, else its class and the name of its inner model.
+
+    The dimension to which a model shortens its vectors is a part of its name.
+    """
     if _declared_dimension(model) is not None and isinstance(named := getattr(model, "model_name", None), str):
         return named
     kind = type(model)
     held = (getattr(model, attribute, None) for attribute in _NAMING)
     inner = next((value for value in held if isinstance(value, str) and value), None)
-    return f"{kind.__name__}:{inner}" if inner else f"{kind.__module__}.{kind.__qualname__}"
+    named = f"{kind.__name__}:{inner}" if inner else f"{kind.__module__}.{kind.__qualname__}"
+    lengths = (getattr(model, attribute, None) for attribute in _SHORTENING)
+    length = next((value for value in lengths if isinstance(value, int)), None)
+    return named if length is None else f"{named}/{length}"
 
 
 def _declared_dimension(model: object) -> int | None:

@@ -8,6 +8,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from graphmem.errors import IndexMismatch
 from graphmem.models import IndexEntry
 from graphmem.models.arrays import Float32s
 from graphmem.process import one_blas_thread
@@ -68,13 +69,27 @@ def packed(vectors: Float32s) -> bytes:
 
 
 def unpacked(entry: IndexEntry, dimension: int) -> Float32s:
-    """Return the vectors of an entry, shape (v, dimension); (0, 0) without a model."""
-    return halves(entry).astype(np.float32).reshape(-1, dimension) if dimension else np.empty((0, 0), np.float32)
+    """Return the vectors of an entry, shape (v, dimension); (0, 0) without a model. Raises as `halves` does."""
+    if not dimension:
+        return np.empty((0, 0), np.float32)
+    return halves(entry, dimension).astype(np.float32).reshape(-1, dimension)
 
 
-def halves(entry: IndexEntry) -> NDArray[np.float16]:
-    """Return the stored float16 vector of an entry with a single vector, shape (dimension,)."""
-    return np.frombuffer(entry.vectors, dtype="<f2")
+def halves(entry: IndexEntry, dimension: int) -> NDArray[np.float16]:
+    """Return the stored float16 vectors of an entry, one after the other.
+
+    Raises
+    ------
+    IndexMismatch
+        If they are of another dimension: by a model of the same name.
+    """
+    found = np.frombuffer(entry.vectors, dtype="<f2")
+    if len(found) % dimension or (entry.kind != "episode" and len(found) > dimension):
+        raise IndexMismatch(
+            f"the index has vectors of the embedding model {entry.model!r} whose dimension isn't {dimension}; "
+            "configure the dimension that it was built with, or rebuild the index: graphmem reindex"
+        )
+    return found
 
 
 def dimension_of(entry: IndexEntry) -> int:

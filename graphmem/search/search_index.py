@@ -465,7 +465,7 @@ class SearchIndex:
         """Add entries to the snapshot, releasing each: together they are as large as the snapshot."""
         dimension, entries = copy.corpus.dimension, fresh["episode"]
         if dimension:
-            copy.corpus.learn({key: halves(entry) for key, entry in fresh.pop("name").items()})
+            copy.corpus.learn({key: halves(entry, dimension) for key, entry in fresh.pop("name").items()})
         ids = sorted(entries)
         episodes: dict[str, Episode] = {}
         for start in range(0, len(ids), _PAGE):

@@ -406,6 +406,21 @@ def test_vectors_of_another_model_are_refused_until_they_are_made_anew(
     assert found(other, "chess", k=1) == ["t4"]
 
 
+def test_vectors_of_another_dimension_by_a_model_of_the_same_name_are_refused_until_they_are_made_anew(
+    talk: GraphMemory, store_url: str, open_memory: OpenMemory
+) -> None:
+    model = WordVectors(32)
+    model.model_name = WordVectors().model_name
+    other = open_memory(store_url, extractor="none", embeddings=model)
+    with pytest.raises(IndexMismatch, match="graphmem reindex"):
+        other.search("chess")
+    assert "graphmem reindex" in " ".join(other.recall("chess").degraded)
+    other.admin.reindex()
+    assert found(other, "chess", k=1) == ["t4"]
+    with pytest.raises(IndexMismatch, match="graphmem reindex"):
+        talk.search("chess")
+
+
 def test_without_the_model_of_the_index_new_episodes_are_found_by_words(
     talk: GraphMemory, store_url: str, open_memory: OpenMemory
 ) -> None:

@@ -309,5 +309,15 @@ def test_name_of_an_integration_is_its_class_and_model() -> None:
     assert name_of(SomeEmbeddings()) == "SomeEmbeddings:embed-large"
 
 
+def test_name_of_an_integration_that_shortens_vectors_has_their_dimension() -> None:
+    class SomeEmbeddings(Arithmetic):
+        model = "embed-large"
+        dimensions: int | None = 256
+
+    assert name_of(SomeEmbeddings()) == "SomeEmbeddings:embed-large/256"
+    SomeEmbeddings.dimensions = None
+    assert name_of(SomeEmbeddings()) == "SomeEmbeddings:embed-large"
+
+
 def test_name_of_an_unknown_model_is_its_class() -> None:
     assert name_of(Arithmetic()) == f"{Arithmetic.__module__}.Arithmetic"
