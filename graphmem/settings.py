@@ -32,9 +32,10 @@ Similarity = Annotated[float, Field(ge=0.5, le=1.0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
 _OR_NONE = BeforeValidator(lambda given: None if given in ("", "none") else given)
 """Reads what stands for None, which TOML and the environment don't have."""
-RetentionDays = Annotated[Annotated[float, Field(ge=0.0, le=1e6, allow_inf_nan=False)] | None, _OR_NONE]
+Days = Annotated[float, Field(ge=0.0, le=5e5, allow_inf_nan=False)]  # so many days ago is still a date
+RetentionDays = Annotated[Days | None, _OR_NONE]
 _SECRETS = ("store_password", "qdrant_api_key", "redact_key")
-Seconds = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
+Seconds = Annotated[float, Field(gt=0.0, le=1e9, allow_inf_nan=False)]  # as for days
 _PREFIX = "GRAPHMEM_"
 _OTHER_VARIABLES = frozenset("DATA NEO4J_URL REQUIRE_NEO4J SCREENSHOTS SOAK".split())
 """Variables of the notebooks and the test suite, in addition to those that begin with TEST_."""
@@ -231,7 +232,7 @@ class Settings(BaseSettings):
     link_weight_decay_lambda: Annotated[float, Field(ge=0.0, le=100.0, allow_inf_nan=False)] = Field(
         0.01, description="decay rate of retrieval counts: count × exp(−λ × days)"
     )
-    link_weight_decay_interval: Annotated[float, Field(ge=0.0, le=1e6, allow_inf_nan=False)] = Field(
+    link_weight_decay_interval: Days = Field(
         1.0, description="days after a retrieval during which the count doesn't decay"
     )
     community_refresh: bool = Field(True, description="detect communities again in the background")

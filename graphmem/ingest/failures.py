@@ -23,6 +23,7 @@ from graphmem.settings import Settings
 _OUTAGE = 3  # consecutive different episodes that failed on an unavailable model
 _BEHIND_THE_PROBE = 0.1  # share of the probe interval by which a misconfigured episode follows the pause: others first
 _STORED = re.compile(r"(\w+): (.*) \[(\w+) since (\S+), (\d+)×, last (\S+)\]", re.DOTALL)
+_LONGEST_DELAY = 1e9  # seconds; the next attempt is still at a date
 _REASON_LENGTH = 400
 _KINDS: dict[str, FailureKind] = {"own": "episode", "unavailable": "unavailable", "misconfigured": "misconfigured"}
 _WORDS = {kind: word for word, kind in _KINDS.items()}
@@ -179,7 +180,7 @@ class RetryRule:
         return now + timedelta(seconds=min(settings.retry_delay_limit, self._doubled(failure.times)))
 
     def _doubled(self, times: int) -> float:
-        return self._settings.retry_delay * 2.0 ** min(times - 1, 60)
+        return min(self._settings.retry_delay * 2.0 ** min(times - 1, 60), _LONGEST_DELAY)
 
 
 def attempts_after(episode: Episode, failure: Failure) -> int:

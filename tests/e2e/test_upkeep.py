@@ -467,6 +467,16 @@ def test_counts_fade_once_for_the_days_that_passed_however_often_it_runs(store: 
     assert counts == pytest.approx([4 * math.exp(-0.3)] * 29)
 
 
+def test_the_longest_times_of_the_settings_are_dates(open_memory: OpenMemory) -> None:
+    longest = {"expired_edge_retention_days": 5e5, "link_weight_decay_interval": 5e5, "claim_seconds": 1e9}
+    memory = toy_memory(open_memory, "memory://", **longest)
+    memory.remember("Maya | lives_in | Lisbon")
+    assert memory.flush() == 0
+    assert memory.recall("Where does Maya live?").facts
+    assert memory.admin.evict().deleted_facts == 0
+    assert memory.admin.decay() > 0
+
+
 def test_a_scheduled_decay_runs_at_most_once_an_hour(monkeypatch: pytest.MonkeyPatch) -> None:
     store = open_backend("memory://")
     put_graph(store, edge(1, 1, 2, retrieval_count=4.0, last_retrieved_at=day(0)))

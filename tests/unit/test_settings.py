@@ -214,6 +214,8 @@ def test_a_file_that_is_not_there_is_an_error_with_its_name(tmp_path: Path) -> N
         ("temporal_decay_rate", float("nan")),
         ("temporal_decay_rate", 11.0),
         ("max_attempts", 0),
+        ("claim_seconds", 1.1e9),
+        ("expired_edge_retention_days", 6e5),
         ("no_such_setting", 1),
     ],
 )

@@ -10,8 +10,9 @@ from itertools import pairwise
 import pytest
 
 from graphmem.errors import ExtractionFailed, ExtractorMisconfigured, ExtractorUnavailable, MissingExtra
-from graphmem.ingest.failures import Failure
+from graphmem.ingest.failures import Failure, RetryRule
 from graphmem.ingest.queue import ExtractionQueue
+from graphmem.llm.providers import kind_of
 from graphmem.models import EdgeQuery, Episode, EpisodeQuery, Scope
 from graphmem.ontology import DEFAULT_ONTOLOGY
 from graphmem.protocols import ExtractedEdge, Extraction, ExtractionRequest, GraphBackend
@@ -293,3 +294,13 @@ def test_what_is_stored_of_a_failure_is_read_back(kind: str) -> None:
 @pytest.mark.parametrize("text", [None, "", "TimeoutError: no answer", "A: b [own since x, 1×, last y]"])
 def test_an_error_that_another_version_stored_is_no_failure_that_can_be_read(text: str | None) -> None:
     assert Failure.read(text) is None
+
+
+def test_delays_of_many_attempts_end_at_a_date() -> None:
+    rule = RetryRule(Settings(retry_delay=1e9, probe_interval=1e9, max_attempts=99))
+    episode = Episode(scope=SCOPE, text="Noor", attempts=97)
+    for error in (ExtractionFailed("no JSON"), AWAY, REFUSED):
+        failure, _ = rule.judge(episode, error, kind_of(error), BEGIN)
+        retry_at = rule.next_try(episode, failure, BEGIN)
+        assert retry_at is not None
+        assert retry_at > BEGIN
