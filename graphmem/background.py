@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Literal, Protocol, TypeVar
 
-from graphmem.errors import StoreReadOnly
+from graphmem.errors import IndexMismatch, StoreReadOnly
 from graphmem.models import Scope
 from graphmem.protocols import enter_background
 
@@ -318,7 +318,8 @@ class ScopedJob:
         Name of the thread.
     step
         Does the next piece of work in a scope; returns whether it was the last. Errors are handled as in
-        `BackgroundJob`, and the scope stays in the queue. In a read-only store, the work is left to other processes.
+        `BackgroundJob`, and the scope stays in the queue. In a read-only store, the work is left to other processes;
+        a scope whose index is of another model is tried again each minute, without delaying the others.
     gather
         As for `BackgroundJob`.
     serves
@@ -336,13 +337,15 @@ class ScopedJob:
         self._step = step
         self.serves = serves
         self._waiting: dict[Scope, None] = {}
+        self._mismatched: dict[Scope, IndexMismatch] = {}
         self._lock = threading.Lock()
         self._job = BackgroundJob(name, self._work, gather=gather)
 
     @property
     def error(self) -> Exception | None:
-        """Error of the last run; None if it succeeded."""
-        return self._job.error
+        """Error of the last run, or of a scope with the index of another model; None if there is none."""
+        with self._lock:
+            return self._job.error or next(iter(self._mismatched.values()), None)
 
     def wake(self, scopes: Iterable[Scope]) -> None:
         """Process these scopes soon."""
@@ -358,17 +361,25 @@ class ScopedJob:
         with self._lock:
             scope = next(iter(self._waiting), None)
             if scope is None:
-                return None
+                self._waiting.update(dict.fromkeys(self._mismatched))
+                return _LONGEST_PAUSE if self._waiting else None
             del self._waiting[scope]  # before the work: rows stored meanwhile add the scope again
-        done = False
+        done, mismatch = False, None
         try:
             done = not self.serves(scope) or self._step(scope)
         except StoreReadOnly:
             done = True
+        except IndexMismatch as error:
+            done, mismatch = True, error
         finally:
-            if not done:
-                with self._lock:
+            with self._lock:
+                if not done:
                     self._waiting[scope] = None
+                known = self._mismatched.pop(scope, None)
+                if mismatch is not None:
+                    self._mismatched[scope] = mismatch
+        if mismatch is not None and known is None:
+            _log.warning("%s", mismatch)
         return 0.0
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from graphmem import background
 from graphmem.background import BackgroundJob, ScopedJob, ThreadPools, WakeTimer
+from graphmem.errors import IndexMismatch
 from graphmem.models import Scope
 
 
@@ -162,6 +163,35 @@ def test_a_scope_that_is_not_served_when_its_turn_comes_is_passed_over() -> None
     assert done.wait(30)
     assert job.stop(30)
     assert ran == ["a", "c"]
+
+
+def test_scopes_whose_index_is_of_another_model_do_not_delay_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    own_timer(monkeypatch)
+    left, matches = {f"old{n}" for n in range(20)}, [False]
+    tried, done, recovered = threading.Event(), threading.Event(), threading.Event()
+
+    def step(scope: Scope) -> bool:
+        if scope.key == "new":
+            done.set()
+        elif not matches[0]:
+            tried.set()
+            raise IndexMismatch("built with another model")
+        left.discard(scope.key)
+        if not left:
+            recovered.set()
+        return True
+
+    job = ScopedJob("t", step)
+    job.wake(map(Scope, list(left)))
+    assert tried.wait(30)
+    job.wake([Scope("new")])
+    assert done.wait(30)  # pauses that double after each failure would last for ten minutes
+    assert isinstance(job.error, IndexMismatch)
+    matches[0] = True
+    job.wake([Scope("new")])  # the others are tried again before it
+    assert recovered.wait(30)
+    assert job.stop(30)
+    assert job.error is None
 
 
 def test_idle_threads_for_async_code_end_and_running_calls_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
