@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
+from itertools import takewhile
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -103,7 +105,8 @@ class Administration(ScopedMemory):
         sources
             Path of each file → external ids of all its items; None keeps its episodes.
         folders
-            Paths of folders: episodes of files below them that are neither among the sources nor on the disk go, too.
+            Paths of folders: episodes of files below them that are neither among the sources nor on the disk go, too;
+            those of an archive that is on the disk stay.
         dry_run
             Change nothing, and report what would be erased.
         """
@@ -117,7 +120,7 @@ class Administration(ScopedMemory):
             path = episode.metadata.get(SOURCE_PATH)
             if not isinstance(path, str) or path in unread or episode.external_id in kept:
                 return False
-            return path in read or (not above.isdisjoint(PurePath(path).parents) and not Path(path).exists())
+            return path in read or _is_gone(PurePath(path), above)
 
         query = EpisodeQuery(filters=EpisodeFilter(metadata={SOURCE_PATH: {"$exists": True}}))
         return engine.forget_missing(self.scope, is_missing, query, dry_run=dry_run)
@@ -609,4 +612,16 @@ def _unquoted(merge: Merge) -> Merge:
 
 
 def _never() -> bool:
+    return False
+
+
+def _is_gone(path: PurePath, folders: Collection[PurePath]) -> bool:
+    """Return whether a file below one of these folders is not on the disk, and neither is an archive that it is in."""
+    inside = list(takewhile(lambda each: each not in folders, (path, *path.parents)))
+    if len(inside) in (0, len(path.parents) + 1) or any(map(os.path.isfile, inside[1:])):
+        return False
+    try:
+        Path(path).stat()
+    except OSError as error:
+        return isinstance(error, (FileNotFoundError, NotADirectoryError))
     return False

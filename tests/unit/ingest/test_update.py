@@ -133,6 +133,34 @@ def test_files_of_an_archive_are_replaced_and_deleted(memory: GraphMemory, tmp_p
     assert texts(memory) == {"Maya Chen lives in Porto."}
 
 
+def test_archives_in_a_folder_that_still_exist_keep_their_texts(memory: GraphMemory, notes: Path) -> None:
+    for name in ("kept", "gone"):
+        with zipfile.ZipFile(notes / f"{name}.zip", "w") as archive:
+            archive.writestr("z.md", f"# Z\n\nFrom what is {name}.")
+        memory.ingest(notes / f"{name}.zip")
+    (notes / "gone.zip").unlink()
+    assert memory.ingest(notes, delete_missing=True).removed == 1
+    assert "From what is kept." in texts(memory)
+    assert "From what is gone." not in texts(memory)
+
+
+def test_files_that_cannot_be_looked_at_are_not_gone(
+    memory: GraphMemory, notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory.ingest(notes)
+    stat = os.stat
+
+    def refuse(path: Any, **options: Any) -> os.stat_result:
+        if str(path).endswith("c.md"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return stat(path, **options)
+
+    monkeypatch.setattr(os, "stat", refuse)
+    monkeypatch.setattr("graphmem.ingest.files._walk", lambda _: iter([notes / "a.md"]))
+    memory.ingest(notes, delete_missing=True)
+    assert "Ida Berg lives in Rome." in texts(memory)
+
+
 def test_a_record_with_other_fields_replaces_the_stored_one(memory: GraphMemory, tmp_path: Path) -> None:
     table = "external_id,author,status,text\n1,Ann,open,Ann Lee lives in Rome.\n2,Bo,open,No sound.\n"
     path = tmp_path / "tickets.csv"
