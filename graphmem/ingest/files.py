@@ -22,6 +22,7 @@ from graphmem.ingest.formats.archives import (
     File,
     Member,
     is_archive,
+    is_stream,
     members,
     name_in,
     require_bearable,
@@ -405,7 +406,7 @@ class FileLoad:
         """
         found: dict[str, set[str] | None] = {}
         for file, name in self._named():
-            if str(file) == "-":
+            if is_stream(file):
                 continue
             refused: list[Refused] = []
             ids: set[str] = set()

@@ -132,6 +132,13 @@ def open_binary(file: File) -> IO[bytes]:
     return file.open() if isinstance(file, Member) else file.open("rb")
 
 
+def is_stream(file: File) -> bool:
+    """Return whether what a file has can be read only once: ``-`` for standard input, a pipe, or a device."""
+    if isinstance(file, Member):
+        return False
+    return str(file) == "-" or (file.exists() and not file.is_file() and not file.is_dir())
+
+
 def size_of(file: File) -> int:
     """Return the size of a file in bytes; for an archive member the unpacked size."""
     return file.info.file_size if isinstance(file, Member) else file.stat().st_size
@@ -161,8 +168,10 @@ def is_other_encoding(file: File) -> bool:
 
 
 def is_archive(path: Path) -> bool:
-    """Return whether a file has the signature of a zip archive."""
+    """Return whether a file has the signature of a zip archive; a stream, which can't be read again, is none."""
     try:
+        if is_stream(path):
+            return False
         with path.open("rb") as stream:
             return stream.read(4) in _BEGINNINGS
     except OSError:

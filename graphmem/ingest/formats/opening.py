@@ -12,7 +12,15 @@ from pathlib import Path
 from typing import IO, cast
 
 from graphmem.errors import InvalidInput
-from graphmem.ingest.formats.archives import File, is_other_encoding, modified_at, name_in, open_binary, size_of
+from graphmem.ingest.formats.archives import (
+    File,
+    is_other_encoding,
+    is_stream,
+    modified_at,
+    name_in,
+    open_binary,
+    size_of,
+)
 from graphmem.ingest.formats.detection import (
     SUFFIXES,
     first_json,
@@ -96,7 +104,10 @@ def open_source(
         raise InvalidInput(f"{path}: {error.strerror}") from error
     with stream:
         name = name or name_in(path)
-        source = make(name=name, size=size_of(path), modified_at=modified_at(path, zone or UTC), path=path)
+        if is_stream(path):
+            source = make(name=name, size=None, modified_at=None)
+        else:
+            source = make(name=name, size=size_of(path), modified_at=modified_at(path, zone or UTC), path=path)
         coded = BufferedReader(Recoded(stream, encoding)) if encoding else stream
         yield _opened(source, coded, guess=form is None)
 

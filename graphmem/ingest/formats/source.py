@@ -63,6 +63,8 @@ class Source:
         Format of the file.
     size
         Size in bytes, or None if unknown.
+    path
+        The file, if it can be read again.
     holds_triples
         Whether the records are `Triple` rather than `Turn` and `Document`.
     date_order

@@ -228,6 +228,25 @@ def test_packages_templates_and_links_to_found_files_are_left_out(tmp_path: Path
     assert unread == {"template": 1}
 
 
+@pytest.mark.parametrize("update", [False, True])
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ('{"text": "Maya Chen lives in Rome."}\n{"text": "Bye."}\n', {}),
+        ('{"text": "Maya Chen lives in Rome."}\n{"text": "Bye."}\n', {"file_format": "turns"}),
+        ("text,speaker,seen_at\nMaya Chen lives in Rome.,Tom,2025-01-01\nBye.,Tom,2025-01-01\n", {}),
+    ],
+)
+def test_a_pipe_is_read_whole_and_once(memory: GraphMemory, text: str, options: Any, *, update: bool) -> None:
+    end, begin = os.pipe()
+    os.write(begin, text.encode())
+    os.close(begin)
+    report = memory.ingest(Path(f"/dev/fd/{end}"), update=update, **options)
+    os.close(end)
+    assert (report.stored, report.rejected_count, report.dated_by) == (2, 0, {})
+    assert all("source_path" not in each.metadata for each in stored_in(memory))  # no path that could be read again
+
+
 def test_an_unknown_encoding_is_refused() -> None:
     with pytest.raises(InvalidInput, match="encoding: 'latin-99' is not one that Python knows, such as cp1252"):
         FileOptions(encoding="latin-99")
