@@ -12,7 +12,7 @@ from typing import cast
 from graphmem.errors import InvalidInput
 from graphmem.ingest.formats.detection import delimiter_of, header_of, is_separator_line, named
 from graphmem.ingest.formats.opening import fields_of, open_source
-from graphmem.ingest.formats.source import Refused, Report, Source
+from graphmem.ingest.formats.source import MAX_LINE_BYTES, Refused, Report, Source
 from graphmem.ingest.records import (
     TIME_NAMES,
     column_names,
@@ -25,7 +25,8 @@ from graphmem.ingest.records import (
 
 _WHEN = re.compile(r"(?:date|time|[_ ]at)$")
 _NOT_WHEN = re.compile(r"birth|due|end|expir|until|deadline|clos|delet|renew|valid")
-_MAX_ROW_LINES = 50  # of one CSV row with line breaks inside quotes
+_FEW_LINES = 50  # of a row, after each of which it may end; later, after a line with an odd number of quotes
+_MAX_TRIES = 60  # to end a row
 
 
 def table_rows(source: Source, refused: Report) -> Iterator[tuple[int, object]]:
@@ -52,22 +53,32 @@ def table_rows(source: Source, refused: Report) -> Iterator[tuple[int, object]]:
     if not source.holds_triples:
         _note_columns(source, fields)
     waiting: deque[tuple[int, str]] = deque()
+    read_again = 0  # number of the last line after a long row that wasn't one
     while first := waiting.popleft() if waiting else next(lines, None):
         number, text = first
         if not text.strip():
             continue
-        row_lines = [text]
+        row_lines, size, tries = [text], len(text), 1
         try:
             while (row := _split_row(row_lines, delimiter)) is None:
-                if len(row_lines) > len(waiting):
-                    if len(row_lines) == _MAX_ROW_LINES or (more := next(lines, None)) is None:
+                tries, may_end = tries + 1, False
+                while not may_end:
+                    is_long = len(row_lines) >= _FEW_LINES
+                    if (is_long and number <= read_again) or size > MAX_LINE_BYTES or tries > _MAX_TRIES:
                         raise InvalidInput("not CSV: a quote is not closed")
-                    waiting.append(more)
-                row_lines.append(waiting[len(row_lines) - 1][1])
+                    if len(row_lines) > len(waiting):
+                        if (more := next(lines, None)) is None:
+                            raise InvalidInput("not CSV: a quote is not closed")
+                        waiting.append(more)
+                    row_lines.append(waiting[len(row_lines) - 1][1])
+                    size += len(row_lines[-1])
+                    may_end = not is_long or row_lines[-1].count('"') % 2 == 1
             if len(row) != len(names):
                 raise InvalidInput(f"{len(row)} fields, the header has {len(names)}")
         except InvalidInput as error:
             refused(Refused(source.name, number, reason_of(error)))
+            if len(row_lines) > _FEW_LINES:
+                read_again = max(read_again, waiting[len(row_lines) - 2][0])
             continue  # the lines after an open quote are parsed again, one by one
         for _ in row_lines[1:]:
             waiting.popleft()

@@ -372,6 +372,29 @@ def test_an_open_quote_in_csv_costs_its_own_line_only(tmp_path: Path) -> None:
     assert [r.line for r in refused] == [2]
 
 
+@pytest.mark.parametrize(
+    "line", ["Hi Tom, the pump is broken, again", 'He said ""no"", twice', '  ""key"": ""value"",', ""]
+)
+def test_a_cell_of_csv_may_have_many_lines(tmp_path: Path, line: str) -> None:
+    cell = "\n".join(["Ticket:", *[line] * 3000, "Bye"])
+    path = written(tmp_path, "tickets.csv", "id,text,speaker", f'1,"{cell}",Maya', '2,"Short",Tom')
+
+    turns, refused = items_of(path)
+
+    assert not refused
+    assert [(turn.text, turn.metadata["id"]) for turn in turns] == [(cell.replace('""', '"'), "1"), ("Short", "2")]
+
+
+def test_an_open_quote_in_csv_before_many_lines_costs_its_own_line_only(tmp_path: Path) -> None:
+    rows = [f"{number},Hello" for number in range(3000)]
+    path = written(tmp_path, "chat.csv", "id,text", '1,"Open', *rows, '2,"Closed"', '3,"Open, too', *rows)
+
+    turns, refused = items_of(path)
+
+    assert len(turns) == 6001
+    assert [r.line for r in refused] == [2, 3004]
+
+
 def test_a_csv_row_with_another_number_of_fields_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path, "facts.csv", "subject,relation,object", "Ada,knows,Bob,Cid", "Ada,knows,Bob")
 
