@@ -10,6 +10,7 @@ from email.header import decode_header, make_header
 from email.message import Message
 from email.policy import Compat32
 from email.utils import getaddresses, parsedate_to_datetime
+from typing import cast
 
 from graphmem.errors import InvalidInput
 from graphmem.ingest.formats.pages import INTRODUCES, to_lines
@@ -32,6 +33,8 @@ _FORWARD = re.compile(r"\s{0,4}(?:fwd?|wg)(?:\[\d{1,3}\])?:", re.IGNORECASE)
 _SURNAME_FIRST = re.compile(r"([^\W\d_][\w'’-]{1,40}(?: [\w'’-]{1,40})?), ([^\W\d_][\w'’-]{1,40})(?: \w\.?)?")
 _NO_GIVEN_NAMES = frozenset("inc ltd llc llp plc gmbh ag kg bv nv sa se corp co phd md jr sr esq".split())
 _MAX_HEADER = 2000
+_DATA = frozenset({"calendar", "directory", "vcard", "x-vcard"})
+"""Kinds of text that are data, and attachments also without a name."""
 _ID = re.compile(r"<[^<>\s]{1,900}>")
 
 
@@ -142,32 +145,65 @@ def _date(header: str) -> datetime | None:
 
 def _body(message: Message, *, forwards: bool) -> tuple[str, list[Attachment]]:
     """Return the body of a mail without quotes and signature, but with what it forwards, and its attachments."""
-    plain: list[str] = []
-    pages: list[str] = []
+    texts: list[str] = []
+    attached: list[str] = []
     attachments: list[Attachment] = []
-    for part in message.walk():
+    for part in _parts(message):
+        kind = part.get_content_maintype()
         if part.is_multipart():
-            continue
-        name = part.get_filename()
-        data = part.get_payload(decode=True)
-        raw = data if isinstance(data, bytes) else b""
-        if part.get_content_maintype() != "text" or name or part.get_content_disposition() == "attachment":
-            kind = part.get_content_maintype()
+            text, files = _attached_mail(part)
+            attached.append(text)
+            attachments += files
+        elif _is_text(part):
+            text = _decoded(_content(part), part.get_content_charset())
+            is_page = part.get_content_subtype() == "html"
+            texts += to_lines(text, mail=not forwards)[1] if is_page else [text]
+        else:
             attachments.append(
                 Attachment(
                     kind=kind if kind in ("image", "audio", "video") else "file",
-                    name=name,
+                    name=part.get_filename(),
                     media_type=part.get_content_type(),
                     description=_header(part, "Content-Description") or None,
-                    size=len(raw),
+                    size=len(_content(part)),
                 )
             )
-        else:
-            (pages if part.get_content_subtype() == "html" else plain).append(_decoded(raw, part.get_content_charset()))
-    if plain or not pages:
-        return _unquoted("\n".join(plain), forwards=forwards), attachments
-    lines = (line for page in pages for line in to_lines(page, mail=not forwards)[1])
-    return _unquoted("\n".join(lines), forwards=forwards), attachments
+    return "\n\n".join(filter(None, (_unquoted("\n".join(texts), forwards=forwards), *attached))), attachments
+
+
+def _parts(message: Message) -> list[Message]:
+    """Return the parts of a mail, without those that hold parts only; of the forms of one text the plainest."""
+    if not message.is_multipart() or message.get_content_type() == "message/rfc822":
+        return [message]
+    parts = [inner for part in cast("list[Message]", message.get_payload()) for inner in _parts(part)]
+    if message.get_content_subtype() != "alternative":
+        return parts
+    forms = {part.get_content_subtype() for part in parts if _is_text(part) and _content(part).strip()}
+    form = next((each for each in ("plain", "html") if each in forms), None)
+    return [part for part in parts if part.get_content_subtype() == form or not _is_inline(part)]
+
+
+def _is_inline(part: Message) -> bool:
+    is_attached = part.get_filename() or part.get_content_disposition() == "attachment"
+    return part.get_content_maintype() == "text" and not is_attached
+
+
+def _is_text(part: Message) -> bool:
+    """Return whether a part is a text of the mail, and not an attachment."""
+    return _is_inline(part) and part.get_content_subtype() not in _DATA
+
+
+def _content(part: Message) -> bytes:
+    data = part.get_payload(decode=True)
+    return data if isinstance(data, bytes) else b""
+
+
+def _attached_mail(part: Message) -> tuple[str, list[Attachment]]:
+    """Return the text of a mail that is attached to another one, under its head, and its attachments."""
+    mail = cast("list[Message]", part.get_payload())[0]
+    text, attachments = _body(mail, forwards=True)
+    head = [f"{name}: {value}" for name in ("From", "Date", "Subject") if (value := _header(mail, name))]
+    return "\n".join((*head, "", text)).strip(), attachments
 
 
 def _decoded(data: bytes, charset: str | None) -> str:

@@ -537,6 +537,56 @@ def test_what_a_mail_forwards_or_indents_is_kept(tmp_path: Path, kind: str, body
     assert "The plan." in turn.text
 
 
+def of_parts(kind: str, *parts: str) -> str:
+    """Return a part of a mail that has parts, each a content type, an empty line, and its content."""
+    cut = f"--{kind}"
+    return "\n".join(
+        [f"multipart/{kind}; boundary={kind}\n", *(f"{cut}\nContent-Type: {p}\n" for p in parts), f"{cut}--"]
+    )
+
+
+HTML_PART, PLAIN_PART, BLANK = "text/html\n\n<p>Come to Rome.</p>", "text/plain\n\nCome to Rome.", "text/plain\n\n \n"
+INVITATION = "text/calendar; method=REQUEST\n\nBEGIN:VCALENDAR\nEND:VCALENDAR"
+FOOTER = "text/plain\n\nList of Rome."
+PICTURE = "image/png; name=rex.png\n\nx"
+TABLE_PART = "text/csv; name=a.csv\n\na,b"
+MAIL_OF_ANN = "message/rfc822\n\nFrom: Ann Lee <ann@h.example>\nSubject: My job\nContent-Type: " + of_parts(
+    "attached", "text/plain\n\nI work at Acme.", PICTURE
+)
+
+
+@pytest.mark.parametrize(
+    ("body", "text", "attached"),
+    [
+        (of_parts("alternative", PLAIN_PART, HTML_PART, INVITATION), "Come to Rome.", []),
+        (of_parts("alternative", "text/x-amp-html\n\n<html amp4email></html>", HTML_PART), "Come to Rome.", []),
+        (of_parts("alternative", BLANK, HTML_PART), "Come to Rome.", []),
+        (of_parts("alternative", PLAIN_PART, of_parts("related", HTML_PART, PICTURE)), "Come to Rome.", ["rex.png"]),
+        (of_parts("alternative", PLAIN_PART, of_parts("mixed", HTML_PART, TABLE_PART)), "Come to Rome.", ["a.csv"]),
+        (of_parts("mixed", HTML_PART, FOOTER), "Come to Rome.\n\nList of Rome.", []),
+        (
+            of_parts("mixed", of_parts("alternative", PLAIN_PART, HTML_PART), FOOTER),
+            "Come to Rome.\n\nList of Rome.",
+            [],
+        ),
+        (of_parts("mixed", PLAIN_PART, INVITATION), "Come to Rome.", [None]),
+        (of_parts("mixed", PLAIN_PART, "text/x-log\n\nIt rains."), "Come to Rome.\n\nIt rains.", []),
+        (
+            of_parts("mixed", PLAIN_PART, MAIL_OF_ANN),
+            "Come to Rome.\n\nFrom: Ann Lee <ann@h.example>\nSubject: My job\n\nI work at Acme.",
+            ["rex.png"],
+        ),
+    ],
+)
+def test_of_the_parts_of_a_mail_each_text_is_read_in_one_form(
+    tmp_path: Path, body: str, text: str, attached: list[str | None]
+) -> None:
+    mail = f"From: Tom Becker <t@h.example>\nSubject: Re: x\nMessage-ID: <1@h>\nContent-Type: {body}\n"
+    [turn], refused = turns_of(tmp_path, "a.eml", mail)
+    assert (turn.text.replace("\n\n\n", "\n\n"), refused) == (text, [])
+    assert [each.name for each in turn.attachments] == attached
+
+
 def test_a_mailbox_is_cut_at_its_messages_and_replies_share_a_session(tmp_path: Path) -> None:
     begin = "From maya@example.org Mon Jan  5 10:00:00 2026\n"
     turns, refused = turns_of(tmp_path, "in.mbox", f"{begin}{MAIL}\n{begin}{REPLY}>From here on.\nFrom now on, too.\n")
