@@ -428,7 +428,8 @@ class LoadReport(Model):
     unknown_types
         Number of mentions whose stated type isn't in the ontology, by that type; it is stored as ``concept``.
     unread_files
-        Number of files in folders and archives that were left out because of their kind, by suffix (``.pdf``).
+        Number of files in folders and archives that were left out because of their kind, by suffix (``.pdf``),
+        and as "template" and "other JSON".
     dated_by
         Number of files that date their texts, by what does: "front matter", "name" or "modification time".
     notes

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 from itertools import groupby
 from pathlib import Path
-from typing import IO, Protocol, TypeVar
+from typing import IO, Any, Protocol, TypeVar, cast
 from zoneinfo import ZoneInfo
 
 from graphmem.errors import InvalidInput
@@ -28,10 +28,11 @@ from graphmem.ingest.formats.archives import (
     require_bearable,
     size_of,
 )
-from graphmem.ingest.formats.detection import SUFFIXES, guess_format, named
+from graphmem.ingest.formats.detection import SUFFIXES, first_json, guess_format, named
 from graphmem.ingest.formats.opening import head_of, open_source
 from graphmem.ingest.formats.source import DATE_ORDERS, FORMATS, DateOrder, Format, Refused, Report, Source
 from graphmem.ingest.readers import read_items, read_triples
+from graphmem.ingest.records import is_turn_header, renamed
 from graphmem.inputs import Document, ItemLike, Triple, TripleLike, Turn
 from graphmem.models.metadata import SOURCE_PATH
 from graphmem.ontology import SHORT_NAMES
@@ -99,13 +100,17 @@ def _require_known(name: str, word: str | None, known: tuple[str, ...]) -> None:
         raise InvalidInput(f"{name}: {word!r} is not one of {', '.join(known)}")
 
 
-def find_files(paths: Iterable[str | Path], unread: Counter[str] | None = None) -> list[File]:
+def find_files(
+    paths: Iterable[str | Path], unread: Counter[str] | None = None, columns: Mapping[str, str] | None = None
+) -> list[File]:
     """Return the files that these paths name; for a folder or zip archive its files of known kinds, sorted by name.
 
     Hidden files and folders, ``node_modules``, templates for notes, and symbolic links to files that are found anyway
     are skipped, as are archives inside, unrelated JSON (settings, the lists of a Slack export) and the other files of a
-    ChatGPT export. Symbolic links to folders are not followed; ``-`` is returned unchanged.
-    Files of unknown kinds are counted in `unread`, by their suffix in lower case.
+    ChatGPT export. Symbolic links to folders are not followed; ``-`` is returned unchanged. A folder inside that can't
+    be listed is returned as it is, so that reading it reports the reason.
+    Files of unknown kinds are counted in `unread`, by their suffix in lower case. JSON whose records have one of the
+    `columns` (`FileOptions`) is not unrelated.
 
     Raises
     ------
@@ -117,9 +122,11 @@ def find_files(paths: Iterable[str | Path], unread: Counter[str] | None = None) 
     unread = Counter() if unread is None else unread
     for path in map(Path, paths):
         if path.is_dir():
-            contents = list(_walk(path))
-            found += _readable(path, contents, "folder")
-            unread.update(_unknown(contents))
+            closed: list[Path] = []
+            contents = list(_walk(path, closed))
+            if contents or not closed:
+                found += _readable(path, contents, "folder", unread, columns or {})
+            found += closed
         elif str(path) != "-" and not path.exists():
             raise InvalidInput(f"{path}: there is no such file or folder")
         elif path.is_file() and belongs_to_database(path):
@@ -127,8 +134,7 @@ def find_files(paths: Iterable[str | Path], unread: Counter[str] | None = None) 
         elif is_archive(path):
             contents = members(path)
             require_bearable(path, [member for member in contents if _is_known(member)])
-            found += _readable(path, contents, "zip archive")
-            unread.update(_unknown(contents))
+            found += _readable(path, contents, "zip archive", unread, columns or {})
         else:
             found.append(path)
     return found
@@ -152,9 +158,10 @@ def names_of(files: Sequence[File], folders: Iterable[Path]) -> list[str]:
     ]
 
 
-def _walk(folder: Path) -> Iterator[Path]:
+def _walk(folder: Path, closed: list[Path]) -> Iterator[Path]:
+    """Yield the files in a folder; add folders that can't be listed to `closed`."""
     root = folder.resolve()
-    for place, folders, files in os.walk(folder):
+    for place, folders, files in os.walk(folder, onerror=lambda error: closed.append(Path(error.filename))):
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in SKIPPED_FOLDERS)
         shown = (Path(place, name) for name in sorted(files) if not name.startswith("."))
         yield from (path for path in shown if not (path.is_symlink() and path.resolve().is_relative_to(root)))
@@ -162,15 +169,6 @@ def _walk(folder: Path) -> Iterator[Path]:
 
 def _is_known(file: File) -> bool:
     return file.suffix.lower() in SUFFIXES
-
-
-def _unknown(files: Iterable[File]) -> Iterator[str]:
-    """Yield the suffix of each file of an unknown kind, and "template" for each template."""
-    for file in files:
-        if not _is_known(file):
-            yield file.suffix.lower() or "no suffix"
-        elif _is_template(file):
-            yield "template"
 
 
 def _is_template(file: File) -> bool:
@@ -183,13 +181,26 @@ def _is_template(file: File) -> bool:
         return False  # reading it reports the reason
 
 
-def _readable(where: Path, files: Sequence[File], kind: str) -> list[File]:
-    """Return the files of a folder or archive to read."""
-    forms = {
-        file: form
-        for file in files
-        if _is_known(file) and not _is_template(file) and (form := _format_of(file)) is not None
-    }
+def _readable(
+    where: Path, files: Sequence[File], kind: str, unread: Counter[str], columns: Mapping[str, str]
+) -> list[File]:
+    """Return the files of a folder or archive to read, and count the others in `unread` by their kind.
+
+    JSON of other kinds isn't counted in an export of ChatGPT or Slack, where it belongs to the messages.
+    """
+    forms: dict[File, Format] = {}
+    others = 0
+    for file in files:
+        if not _is_known(file):
+            unread[file.suffix.lower() or "no suffix"] += 1
+        elif _is_template(file):
+            unread["template"] += 1
+        elif (form := _format_of(file, columns)) is None:
+            others += 1
+        else:
+            forms[file] = form
+    if others and {"chatgpt", "slack"}.isdisjoint(forms.values()):
+        unread["other JSON"] += others
     chatgpt = {file.parent for file, form in forms.items() if form == "chatgpt"}
     found = [file for file, form in forms.items() if form not in ("json", "html") or file.parent not in chatgpt]
     if not found:
@@ -198,7 +209,7 @@ def _readable(where: Path, files: Sequence[File], kind: str) -> list[File]:
     return found
 
 
-def _format_of(file: File) -> Format | None:
+def _format_of(file: File, columns: Mapping[str, str]) -> Format | None:
     """Return the format of a file with a known suffix; None for JSON that can't be loaded."""
     suffix = file.suffix.lower()
     if suffix != ".json":
@@ -210,7 +221,9 @@ def _format_of(file: File) -> Format | None:
     try:
         return guess_format(file.name, head) or "json"
     except InvalidInput:
-        return None
+        record = first_json(head)
+        fields = renamed(cast("dict[str, Any]", record), columns) if isinstance(record, dict) else ()
+        return "json" if is_turn_header([*fields]) else None
 
 
 # Loading -------------------------------------------------------------------------------------------

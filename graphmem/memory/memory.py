@@ -270,7 +270,7 @@ class GraphMemory(Exploration):
             options = FileOptions(file_format, timezone, date_order, columns or {}, encoding)
             names, redact = self._engine.ontology.short_names, self._engine.redacted
             unread = Counter[str]()
-            files = find_files([items], unread)
+            files = find_files([items], unread, columns)
             load = FileLoad(
                 files,
                 options,

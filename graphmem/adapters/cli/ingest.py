@@ -136,7 +136,7 @@ def ingest(
     options = FileOptions(format_, timezone, date_order, columns, encoding)  # pyright: ignore[reportArgumentType]
     redact = partial(PatternRedactor().redact, names=()) if session.settings.redact == "all" else str
     unread = Counter[str]()
-    found = find_files(files, unread)
+    found = find_files(files, unread, columns)
     load = FileLoad(
         found,
         options,

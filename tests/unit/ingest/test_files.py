@@ -228,6 +228,43 @@ def test_packages_templates_and_links_to_found_files_are_left_out(tmp_path: Path
     assert unread == {"template": 1}
 
 
+def test_json_of_a_folder_with_the_named_columns_is_read_and_other_json_counted(
+    memory: GraphMemory, tmp_path: Path, packed: Packed
+) -> None:
+    files = {
+        "crm.json": [{"Note": "Maya Chen called.", "id": 1}],
+        "package.json": {"version": 1},
+        "a.md": "Hi",
+        "x.bin": "",
+    }
+    folder = written(tmp_path / "in", {name: json.dumps(each) for name, each in files.items()})
+    for place in (folder, packed("in.zip", files)):
+        memory.admin.clear()
+        report = memory.ingest(place)
+        assert (report.stored, report.unread_files) == (1, {"other JSON": 2, ".bin": 1})
+        report = memory.ingest(place, columns={"text": "note"})
+        assert (report.stored, report.unread_files) == (1, {"other JSON": 1, ".bin": 1})
+    for export in (SLACK_EXPORT, CHATGPT_EXPORT):
+        assert "other JSON" not in memory.ingest(packed("export.zip", export)).unread_files
+
+
+def test_a_folder_that_cannot_be_listed_is_reported(
+    memory: GraphMemory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, scandir = written(tmp_path / "in", {"a.md": "Hi", "b/c.md": "Secret", "d.md": "Bye"}), os.scandir
+
+    def refuse(path: Any) -> Any:
+        if Path(path).name in closed:
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    for closed, stored in (("b",), 2), (("in",), 0):
+        memory.admin.clear()
+        report = memory.ingest(folder, skip_invalid=True)
+        assert (report.stored, [one.item for one in report.rejected]) == (stored, [f"{closed[0]}, line 1"])
+
+
 @pytest.mark.parametrize("update", [False, True])
 @pytest.mark.parametrize(
     ("text", "options"),

@@ -155,8 +155,11 @@ def test_files_that_cannot_be_looked_at_are_not_gone(
             raise PermissionError(13, "Permission denied", str(path))
         return stat(path, **options)
 
+    def walk(*_: object) -> Iterator[Path]:
+        return iter([notes / "a.md"])
+
     monkeypatch.setattr(os, "stat", refuse)
-    monkeypatch.setattr("graphmem.ingest.files._walk", lambda _: iter([notes / "a.md"]))
+    monkeypatch.setattr("graphmem.ingest.files._walk", walk)
     memory.ingest(notes, delete_missing=True)
     assert "Ida Berg lives in Rome." in texts(memory)
 
