@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import os
 import re
 from collections import Counter
@@ -79,8 +78,8 @@ class FileOptions:
         _require_known("date_order", self.date_order, DATE_ORDERS)
         _ = self.zone
         try:
-            codecs.lookup(self.encoding or "utf-8")
-        except LookupError as error:
+            "".encode(self.encoding or "utf-8")  # refuses codecs of other things than text, such as hex
+        except (LookupError, UnicodeError) as error:
             raise InvalidInput(f"encoding: {self.encoding!r} is not one that Python knows, such as cp1252") from error
 
     @property

@@ -284,9 +284,10 @@ def test_a_pipe_is_read_whole_and_once(memory: GraphMemory, text: str, options: 
     assert all("source_path" not in each.metadata for each in stored_in(memory))  # no path that could be read again
 
 
-def test_an_unknown_encoding_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="encoding: 'latin-99' is not one that Python knows, such as cp1252"):
-        FileOptions(encoding="latin-99")
+@pytest.mark.parametrize("name", ["latin-99", "hex", "rot13", "undefined"])
+def test_what_is_no_encoding_of_texts_is_refused(name: str) -> None:
+    with pytest.raises(InvalidInput, match=f"encoding: '{name}' is not one that Python knows, such as cp1252"):
+        FileOptions(encoding=name)
 
 
 def test_nested_fields_that_aren_t_stored_are_counted_by_name(memory: GraphMemory, tmp_path: Path) -> None:
