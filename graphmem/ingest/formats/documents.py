@@ -53,15 +53,15 @@ def _shown(note: Note, found: Iterator[Passage]) -> Iterator[tuple[Passage, Pass
     of_note: dict[str, None] = {}
     note.properties = plain_properties(note.properties, of_note)
 
-    def shown(raw: Passage) -> tuple[Passage, Passage, dict[str, None]]:
+    def shown(raw: Passage, tags: dict[str, None]) -> tuple[Passage, Passage, dict[str, None]]:
         links = dict(of_note)
-        path, text = (tuple(without_markup(each, note.tags, links) for each in part) for part in (raw.path, [raw.text]))
+        path, text = (tuple(without_markup(each, tags, links) for each in part) for part in (raw.path, [raw.text]))
         return raw, Passage(path, text[0], raw.line), links
 
-    head = [shown(raw) for raw in islice(found, _TAGGED)]
+    head = [shown(raw, note.tags) for raw in islice(found, _TAGGED)]
     if not head and (text := note.text):
-        head = [shown(Passage((), text, 1))]
-    for raw, plain, links in chain(head, map(shown, found)):
+        head = [shown(Passage((), text, 1), note.tags)]
+    for raw, plain, links in chain(head, (shown(raw, {}) for raw in found)):
         yield raw, plain, note.metadata(links)
 
 

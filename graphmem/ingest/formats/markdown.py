@@ -6,7 +6,7 @@ import mimetypes
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, islice
 from pathlib import PurePosixPath
 
 from graphmem.models import Scalar
@@ -25,6 +25,7 @@ _DATES = ("date", "created", "created_at", "created at", "date created", "creati
 """Properties that date a note, the first of them that has a date."""
 _OWN = frozenset({"file", "line", SOURCE_PATH})
 _MAX_VALUES = 100  # of a list that are keys of their own
+_MAX_LISTED = 1000  # tags or links in the metadata of a passage
 _MARKUP = re.compile(
     r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]*`"
     r"|(?P<embed>!?)\[\[(?P<target>[^\s\[\]|#^][^\[\]|#^\n]{0,250}|(?=#))(?P<at>[#^][^\[\]|\n]{0,250})?"
@@ -65,10 +66,11 @@ class Note:
         """Return the properties, tags and links as metadata.
 
         A list is one text ("a, b"), and each of its values is a key that is true ("tags.a"), so that filters can ask
-        for it. A tag "a/b" is also a tag "a".
+        for it: of the first 1,000 tags and links, and of the first 100 values. A tag "a/b" is also a tag "a".
         """
         found: dict[str, Scalar] = {}
-        for name, value in {**self.properties, "tags": tuple(self.tags), "links": tuple(links)}.items():
+        lists = {"tags": tuple(islice(self.tags, _MAX_LISTED)), "links": tuple(islice(links, _MAX_LISTED))}
+        for name, value in {**self.properties, **lists}.items():
             if not isinstance(value, tuple):
                 found[name] = value
             elif value:

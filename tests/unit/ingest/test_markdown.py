@@ -77,6 +77,15 @@ def test_properties_tags_and_links_of_a_note_are_metadata(tmp_path: Path) -> Non
     assert kickoff.occurred_at == datetime(2026, 3, 14, tzinfo=UTC)
 
 
+@pytest.mark.parametrize("width", [1, 50])
+def test_many_tags_take_no_more_metadata_than_their_text(tmp_path: Path, width: int) -> None:
+    text = "".join(f"# H{i}\n\nHi {' '.join(f'#tag{i}x{n}' for n in range(width))}\n\n" for i in range(1500))
+    found = notes(tmp_path, text)
+    assert len(found) >= 1500
+    assert {len(str(note.metadata["tags"]).split(", ")) for note in found} == {1000}
+    assert found[-1].metadata["tags.tag0x0"] is True
+
+
 @pytest.mark.parametrize(
     ("text", "plain", "links", "tags"),
     [
