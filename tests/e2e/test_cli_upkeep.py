@@ -70,7 +70,8 @@ def test_what_is_exported_comes_back_in_another_store(shell: Shell) -> None:
 def test_an_export_to_standard_output_is_lines_of_json_and_nothing_else(shell: Shell) -> None:
     exported = shell.run("export")
     assert {json.loads(line)["kind"] for line in exported.out.splitlines()[1:-1]} >= {"entity", "edge", "alias"}
-    assert shell.run("import", "-", "--store", "sqlite:///other.db", stdin=exported.out).code == 0
+    for number, source in enumerate(("-", "/dev/stdin")):
+        assert shell.run("import", source, "--store", f"sqlite:///{number}.db", stdin=exported.out).code == 0
 
 
 def test_an_import_of_a_file_cut_off_is_refused_and_stores_nothing(shell: Shell) -> None:

@@ -6,7 +6,8 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, cast
 
 import typer
@@ -452,11 +453,16 @@ def import_(
 
 @contextmanager
 def _source(file: str) -> Generator[str | IO[bytes]]:
-    """Yield the file, or a temporary copy of standard input, because the import reads it twice."""
-    if file != _STANDARD:
+    """Yield the file, or a temporary copy of standard input or a pipe, because the import reads it twice."""
+    from graphmem.ingest.formats.archives import is_stream
+
+    if not is_stream(Path(file)):
         yield file
         return
-    with tempfile.TemporaryFile() as kept:
-        shutil.copyfileobj(sys.stdin.buffer, kept)
+    with (
+        nullcontext(sys.stdin.buffer) if file == _STANDARD else Path(file).open("rb") as source,
+        tempfile.TemporaryFile() as kept,
+    ):
+        shutil.copyfileobj(source, kept)
         kept.seek(0)
         yield kept
