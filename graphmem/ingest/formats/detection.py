@@ -42,6 +42,10 @@ _MAX_NAMED = 8
 _BINARY = {
     b"%PDF": "a PDF; save its text first, for example with pdftotext",
     b"PK\x03\x04": "a zip archive; give the archive itself as a path, or unpack it",
+    b"\x1f\x8b": "compressed by gzip; unpack it, for example with zcat",
+    b"BZh": "compressed by bzip2; unpack it, for example with bzcat",
+    b"PAR1": "a table in Parquet; save it as CSV or JSON lines",
+    b"\xd0\xcf\x11\xe0": "a file of Office or a mail of Outlook; save it as text or CSV",
     b"\xff\xfe": "UTF-16; save it as UTF-8",
     b"\xfe\xff": "UTF-16; save it as UTF-8",
 }

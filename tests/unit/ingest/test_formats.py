@@ -175,10 +175,12 @@ def test_a_format_is_told_by_the_beginning(expected: Format, content: str) -> No
         ("numbers.json", "[1, 2]", "JSON of int values"),
         ("page.pdf", "%PDF-1.7", "a PDF; save its text first"),
         ("export.zip", "PK\x03\x04", "a zip archive; give the archive itself as a path"),
+        ("chat.jsonl.gz", b"\x1f\x8b\x08\x00", "compressed by gzip; unpack it, for example with zcat"),
+        ("table", b"PAR1\x15\x04", "a table in Parquet; save it as CSV or JSON lines"),
     ],
 )
 def test_a_file_of_something_else_is_refused_with_what_it_is(
-    tmp_path: Path, name: str, content: str, reason: str
+    tmp_path: Path, name: str, content: str | bytes, reason: str
 ) -> None:
     with pytest.raises(InvalidInput) as refused:
         turns_of(tmp_path, name, content)
