@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import re
+import threading
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
 from typing import cast
 
@@ -27,6 +29,7 @@ _WHEN = re.compile(r"(?:date|time|[_ ]at)$")
 _NOT_WHEN = re.compile(r"birth|due|end|expir|until|deadline|clos|delet|renew|valid")
 _FEW_LINES = 50  # of a row, after each of which it may end; later, after a line with an odd number of quotes
 _MAX_TRIES = 60  # to end a row
+_limit_lock = threading.Lock()
 
 
 def table_rows(source: Source, refused: Report) -> Iterator[tuple[int, object]]:
@@ -88,11 +91,23 @@ def table_rows(source: Source, refused: Report) -> Iterator[tuple[int, object]]:
 def _split_row(lines: Sequence[str], delimiter: str) -> list[str] | None:
     """Return the fields of one row, or None if a quote is still open at its end."""
     try:
-        return next(csv.reader(lines, delimiter=delimiter, strict=True), list[str]())
+        with _long_fields() if sum(map(len, lines)) > csv.field_size_limit() else nullcontext():
+            return next(csv.reader(lines, delimiter=delimiter, strict=True), list[str]())
     except csv.Error as error:
         if "unexpected end of data" in str(error):
             return None
         raise InvalidInput(f"not CSV: {error}") from error
+
+
+@contextmanager
+def _long_fields() -> Generator[None]:
+    """Let a row have fields of any length in the block; the limit of `csv` is one for the whole process."""
+    with _limit_lock:
+        limit = csv.field_size_limit(2 * MAX_LINE_BYTES)
+        try:
+            yield
+        finally:
+            csv.field_size_limit(limit)
 
 
 def _record(names: Sequence[str], row: Sequence[str]) -> dict[str, str]:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import csv
 import io
 import json
 import os
@@ -383,6 +384,18 @@ def test_a_cell_of_csv_may_have_many_lines(tmp_path: Path, line: str) -> None:
 
     assert not refused
     assert [(turn.text, turn.metadata["id"]) for turn in turns] == [(cell.replace('""', '"'), "1"), ("Short", "2")]
+
+
+@pytest.mark.parametrize("line", ["<p>Hi, Tom,</p>\n", "<p>Hi, Tom,</p>"])
+def test_a_cell_of_csv_may_be_long(tmp_path: Path, line: str) -> None:
+    limit, cell = csv.field_size_limit(), line * 20_000
+    path = written(tmp_path, "mails.csv", "id,text,speaker", f'1,"{cell}",Maya', '2,"Short",Tom')
+
+    turns, refused = items_of(path)
+
+    assert not refused
+    assert [turn.text for turn in turns] == [cell.strip(), "Short"]
+    assert csv.field_size_limit() == limit
 
 
 def test_an_open_quote_in_csv_before_many_lines_costs_its_own_line_only(tmp_path: Path) -> None:
