@@ -59,7 +59,7 @@ class FileOptions:
         Field of a turn → column of a CSV file, or field of a JSON record, that holds it. Several columns, with commas
         between them, become lines "column: value".
     encoding
-        Encoding of the files, such as ``cp1252``; None is UTF-8, of mail and pages the stated one.
+        Encoding of the files, such as ``cp1252``; None is UTF-8. Mail and pages have the one that they state, if any.
 
     Raises
     ------

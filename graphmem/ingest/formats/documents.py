@@ -11,7 +11,7 @@ from graphmem.errors import InvalidInput
 from graphmem.ingest.formats.markdown import Note, plain_properties, read_front_matter, without_markup
 from graphmem.ingest.formats.pages import to_lines
 from graphmem.ingest.formats.passages import Passage, passages
-from graphmem.ingest.formats.source import MAX_RECORD_BYTES, Refused, Report, Source
+from graphmem.ingest.formats.source import MAX_RECORD_BYTES, Refused, Report, Source, decoded
 from graphmem.inputs import Document
 from graphmem.models import Scalar
 
@@ -77,9 +77,5 @@ def html_lines(source: Source) -> tuple[str | None, Iterator[tuple[int, str]]]:
     if len(data) > MAX_RECORD_BYTES:
         raise InvalidInput(f"an HTML page longer than {MAX_RECORD_BYTES >> 20} MiB")
     stated = _CHARSET.search(data[:4096])
-    try:
-        text = data.decode(stated[1].decode() if stated else "utf-8-sig", "replace")
-    except LookupError:
-        text = data.decode("utf-8-sig", "replace")
-    title, lines = to_lines(text)
+    title, lines = to_lines(decoded(data, stated and stated[1].decode(), source.encoding))
     return title, iter(enumerate(lines, 1))

@@ -14,7 +14,7 @@ from typing import cast
 
 from graphmem.errors import InvalidInput
 from graphmem.ingest.formats.pages import INTRODUCES, to_lines
-from graphmem.ingest.formats.source import MAX_RECORD_BYTES, Refused, Report, Source
+from graphmem.ingest.formats.source import MAX_RECORD_BYTES, Refused, Report, Source, decoded
 from graphmem.ingest.records import (
     reason_of,
 )
@@ -92,7 +92,7 @@ def _turn(message: Message, source: Source, line: int) -> Turn:
     if not any(stated.values()):
         raise InvalidInput("not a mail: From, To, Date, Subject and Message-ID are missing")
     subject = " ".join(stated["Subject"].split())
-    body, attachments = _body(message, forwards=_FORWARD.match(subject) is not None)
+    body, attachments = _body(message, source.encoding, forwards=_FORWARD.match(subject) is not None)
     text = body if not subject or _REPLY.match(subject) else f"{subject}\n\n{body}"
     senders, receivers = _names(message, "From"), _names(message, "To")
     number = _ID.search(stated["Message-ID"])
@@ -143,7 +143,7 @@ def _date(header: str) -> datetime | None:
         return None
 
 
-def _body(message: Message, *, forwards: bool) -> tuple[str, list[Attachment]]:
+def _body(message: Message, encoding: str | None, *, forwards: bool) -> tuple[str, list[Attachment]]:
     """Return the body of a mail without quotes and signature, but with what it forwards, and its attachments."""
     texts: list[str] = []
     attached: list[str] = []
@@ -151,11 +151,11 @@ def _body(message: Message, *, forwards: bool) -> tuple[str, list[Attachment]]:
     for part in _parts(message):
         kind = part.get_content_maintype()
         if part.is_multipart():
-            text, files = _attached_mail(part)
+            text, files = _attached_mail(part, encoding)
             attached.append(text)
             attachments += files
         elif _is_text(part):
-            text = _decoded(_content(part), part.get_content_charset())
+            text = decoded(_content(part), part.get_content_charset(), encoding)
             is_page = part.get_content_subtype() == "html"
             texts += to_lines(text, mail=not forwards)[1] if is_page else [text]
         else:
@@ -198,19 +198,12 @@ def _content(part: Message) -> bytes:
     return data if isinstance(data, bytes) else b""
 
 
-def _attached_mail(part: Message) -> tuple[str, list[Attachment]]:
+def _attached_mail(part: Message, encoding: str | None) -> tuple[str, list[Attachment]]:
     """Return the text of a mail that is attached to another one, under its head, and its attachments."""
     mail = cast("list[Message]", part.get_payload())[0]
-    text, attachments = _body(mail, forwards=True)
+    text, attachments = _body(mail, encoding, forwards=True)
     head = [f"{name}: {value}" for name in ("From", "Date", "Subject") if (value := _header(mail, name))]
     return "\n".join((*head, "", text)).strip(), attachments
-
-
-def _decoded(data: bytes, charset: str | None) -> str:
-    try:
-        return data.decode(charset or "utf-8", "replace")
-    except LookupError:
-        return data.decode("utf-8", "replace")
 
 
 def _is_head(lines: Sequence[str]) -> bool:

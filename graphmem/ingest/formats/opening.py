@@ -30,12 +30,13 @@ from graphmem.ingest.formats.detection import (
     is_triple,
     require_text,
 )
-from graphmem.ingest.formats.source import CountedStream, DateOrder, Format, Recoded, Source, read_some
+from graphmem.ingest.formats.source import FORMATS, CountedStream, DateOrder, Format, Recoded, Source, read_some
 from graphmem.ingest.records import is_triple_header, is_turn_header, renamed
 from graphmem.ontology import SHORT_NAMES
 
 _HEAD_BYTES = 256 << 10  # available for guessing the format
-_OWN_ENCODINGS = ("mbox", "eml", "html")
+_OWN_ENCODINGS: frozenset[Format] = frozenset({"mbox", "eml", "html"})
+"""Formats whose parts state their encodings."""
 
 
 @contextmanager
@@ -108,7 +109,8 @@ def open_source(
             source = make(name=name, size=None, modified_at=None)
         else:
             source = make(name=name, size=size_of(path), modified_at=modified_at(path, zone or UTC), path=path)
-        coded = BufferedReader(Recoded(stream, encoding)) if encoding else stream
+        forms = {form} if form else {*SUFFIXES.get(path.suffix.lower(), FORMATS)}
+        coded = BufferedReader(Recoded(stream, encoding)) if encoding and not forms <= _OWN_ENCODINGS else stream
         yield _opened(source, coded, guess=form is None)
 
 

@@ -7,6 +7,7 @@ import io
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from pathlib import PurePosixPath
@@ -72,7 +73,7 @@ class Source:
     columns
         Field of a turn → name of the CSV column or JSON field that holds it, or several with commas between them.
     encoding
-        Encoding that was stated; None is UTF-8.
+        Encoding that was given; None is UTF-8. Of mail and pages, that of those that state none.
     left_out
         Nested field that isn't stored → number of records that have it.
     notes
@@ -195,6 +196,25 @@ def _time_of(text: str, zone: tzinfo | None) -> datetime | None:
 def read_some(stream: IO[bytes], size: int) -> bytes:
     """Return at most `size` bytes as soon as any are available; an empty value at the end."""
     return getattr(stream, "read1", stream.read)(size)
+
+
+def decoded(data: bytes, stated: str | None, encoding: str | None) -> str:
+    """Return the text of a page or of a part of a mail.
+
+    Parameters
+    ----------
+    stated
+        The encoding that it states.
+    encoding
+        The encoding of those that state none or an unknown one. Without one, these are UTF-8 or, if nothing beyond
+        ASCII in it is UTF-8, cp1252, as in browsers.
+    """
+    for name in (stated, encoding):
+        if name and name.lower() not in ("ascii", "us-ascii"):  # stated by default
+            with suppress(LookupError):
+                return data.decode(name, "replace")
+    is_other = not data.isascii() and data.decode("utf-8", "ignore").isascii()
+    return data.decode("cp1252" if is_other else "utf-8-sig", "replace")
 
 
 class CountedStream(io.RawIOBase):

@@ -906,6 +906,36 @@ def test_a_file_in_another_encoding_is_read_as_stated_and_never_in_part(tmp_path
         turns_of(tmp_path, "chat.csv", TABLE, encoding="ascii")
 
 
+@pytest.mark.parametrize(
+    ("stated", "written_in", "given", "text"),
+    [
+        ("", "cp1252", None, "Café – Zoë"),
+        ("", "utf-8", None, "Café – Zoë"),
+        ("", "cp1250", "cp1250", "Łódź – Zoë"),
+        ("us-ascii", "cp1252", None, "Café – Zoë"),
+        ("cp1250", "cp1250", "cp1252", "Łódź – Zoë"),
+        ("nonsense", "cp1252", None, "Café – Zoë"),
+        ("utf-8", "utf-8", "cp1252", "Café – Zoë"),
+    ],
+)
+def test_pages_and_mail_have_their_stated_encoding_or_else_the_given_one(
+    tmp_path: Path, stated: str, written_in: str, given: str | None, text: str
+) -> None:
+    page = f'<meta charset="{stated}"><p>{text}' if stated else f"<p>{text}"
+    (tmp_path / "a.html").write_bytes(page.encode(written_in))
+    with open_source(tmp_path / "a.html", encoding=given) as source:
+        assert [item.text for item in read_items(source, lambda _: None)] == [text]
+    kind = f"Content-Type: text/plain; charset={stated}\n" if stated else ""
+    mail = f"From: Tom <t@h.example>\nSubject: Re: x\nMessage-ID: <1@h>\n{kind}\n{text}\n".encode(written_in)
+    assert [turn.text for turn in turns_of(tmp_path, "a.eml", mail, encoding=given)[0]] == [text]
+
+
+def test_a_damaged_character_leaves_the_others_of_a_page(tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_bytes("<p>Café, Zoë".encode() + b"\xff")
+    with open_source(tmp_path / "a.html") as source:
+        assert [item.text for item in read_items(source, lambda _: None)] == ["Café, Zoë\ufffd"]
+
+
 @pytest.mark.parametrize("table", ["sep=;\r\nspeaker;text\r\nA;Hi, you\r\n", "speaker;text\rA;Hi, you\r"])
 def test_tables_as_excel_writes_them_are_read(tmp_path: Path, table: str) -> None:
     turns, refused = turns_of(tmp_path, "chat.csv", table)
