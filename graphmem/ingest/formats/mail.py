@@ -33,18 +33,19 @@ _FORWARD = re.compile(r"\s{0,4}(?:fwd?|wg)(?:\[\d{1,3}\])?:", re.IGNORECASE)
 _SURNAME_FIRST = re.compile(r"([^\W\d_][\w'’-]{1,40}(?: [\w'’-]{1,40})?), ([^\W\d_][\w'’-]{1,40})(?: \w\.?)?")
 _NO_GIVEN_NAMES = frozenset("inc ltd llc llp plc gmbh ag kg bv nv sa se corp co phd md jr sr esq".split())
 _MAX_HEADER = 2000
+_RAW = "raw-unicode-escape"
 _DATA = frozenset({"calendar", "directory", "vcard", "x-vcard"})
 """Kinds of text that are data, and attachments also without a name."""
 _ID = re.compile(r"<[^<>\s]{1,900}>")
 
 
 class _ShortHeaders(Compat32):
-    """Policy that truncates headers, as `email` is slow on long ones."""
+    """Policy that truncates headers, as `email` is slow on long ones, and reads those that aren't ASCII."""
 
     def header_source_parse(self, sourcelines: list[str]) -> tuple[str, str]:
         """Return name and value of a header."""
         name, value = super().header_source_parse(sourcelines)
-        return name, value[:_MAX_HEADER]
+        return name, decoded(value[:_MAX_HEADER].encode("ascii", "surrogateescape"), None, None)
 
 
 def mails(source: Source, refused: Report) -> Iterator[Turn]:
@@ -116,7 +117,8 @@ def _header(message: Message, name: str) -> str:
 
 def _plain(raw: str) -> str:
     try:
-        return str(make_header(decode_header(raw)))
+        parts = decode_header(raw)  # those beside encoded words are bytes without an encoding
+        return str(make_header([(part, word or (_RAW if isinstance(part, bytes) else None)) for part, word in parts]))
     except (ValueError, LookupError):
         return raw
 

@@ -930,6 +930,14 @@ def test_pages_and_mail_have_their_stated_encoding_or_else_the_given_one(
     assert [turn.text for turn in turns_of(tmp_path, "a.eml", mail, encoding=given)[0]] == [text]
 
 
+@pytest.mark.parametrize("written_in", ["utf-8", "cp1252"])
+def test_names_and_subjects_of_mail_may_stand_as_they_are(tmp_path: Path, written_in: str) -> None:
+    sender, subject = "=?utf-8?Q?Zo=C3=AB?= Müller", "=?utf-8?Q?Caf=C3=A9?= in Köln"
+    mail = f"From: {sender} <z@h.example>\nTo: Jörg <j@h.example>\nSubject: {subject}\nMessage-ID: <1@h>\n\nHi\n"
+    [turn], _ = turns_of(tmp_path, "a.eml", mail.encode(written_in))
+    assert (turn.speaker, turn.metadata["to"], turn.text) == ("Zoë Müller", "Jörg", "Café in Köln\n\nHi")
+
+
 def test_a_damaged_character_leaves_the_others_of_a_page(tmp_path: Path) -> None:
     (tmp_path / "a.html").write_bytes("<p>Café, Zoë".encode() + b"\xff")
     with open_source(tmp_path / "a.html") as source:
