@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 from graphmem.errors import GraphMemError, InvalidInput
 from graphmem.models import (
     Edge,
+    EdgeBeginning,
     EdgeEnd,
     EdgeKey,
     EdgeType,
@@ -63,13 +64,13 @@ def moment(text: str) -> datetime:
     return read.replace(tzinfo=UTC) if read.tzinfo is None else read.astimezone(UTC)
 
 
-def _ends(stored: Sequence[Sequence[str]]) -> Iterable[tuple[str, str, str]]:
-    """Read the ids and the times of the ends of a fact, and when these were told."""
-    ids, ends, told = stored
-    return zip(ids, ends, told, strict=True)
+def _stated(stored: Sequence[Sequence[str]]) -> Iterable[tuple[str, str, str]]:
+    """Read the ids and the times of the beginnings or ends of a fact, and when these were told."""
+    ids, times, told = stored
+    return zip(ids, times, told, strict=True)
 
 
-_READER = RowReader(moment, TYPES, tuple, _ends)
+_READER = RowReader(moment, TYPES, tuple, _stated)
 moment_or_none = _READER.moment_or_none
 
 
@@ -365,15 +366,16 @@ def edge_row(edge: Edge, times: Times) -> StoredRow:
         times[edge.told_at],
         times[edge.prior_valid_to],
         edge.end_reason,
-        *ends_row(edge.ends, times),
+        *stated_row(edge.ends, times),
+        *stated_row(edge.beginnings, times),
     ]
 
 
-def ends_row(ends: Sequence[EdgeEnd], times: Times) -> StoredRow:
-    """Return the ends of a fact as three values of the queries ``write`` and ``expire_edges``."""
-    if not ends:
+def stated_row(stated: Sequence[EdgeBeginning | EdgeEnd], times: Times) -> StoredRow:
+    """Return the stated beginnings or ends of a fact as three values of ``write`` and ``expire_edges``."""
+    if not stated:
         return [None, None, None]
-    return [[end.by for end in ends], [times[end.at] for end in ends], [times[end.told_at] for end in ends]]
+    return [[e.by for e in stated], [times[e.at] for e in stated], [times[e.told_at] for e in stated]]
 
 
 def episode_row(episode: Episode, times: Times) -> StoredRow:

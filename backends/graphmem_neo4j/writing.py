@@ -36,10 +36,10 @@ from graphmem_neo4j.rows import (
     Times,
     active_key,
     edge_row,
-    ends_row,
     entity_row,
     expressions_of,
     ids_of,
+    stated_row,
     type_labels,
 )
 from graphmem_neo4j.traces import TracePlan
@@ -230,7 +230,7 @@ class GraphPlan:
                 self._times[expiry.expired_at],
                 expiry.superseded_by,
                 expiry.reason,
-                *ends_row(expiry.ends, self._times),
+                *stated_row(expiry.ends, self._times),
             ]
             fact.active = False
             self._free(fact.key, expiry.edge_id)

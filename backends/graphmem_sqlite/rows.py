@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from graphmem.errors import InvalidInput
-from graphmem.models import EdgeEnd, EdgeType, Properties, RowReader, Scope, metadata_matches
+from graphmem.models import EdgeBeginning, EdgeEnd, EdgeType, Properties, RowReader, Scope, metadata_matches
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TYPES = {kind.value: kind for kind in EdgeType}
@@ -28,7 +28,7 @@ EDGE_COLUMNS = (
     "ON q.key = l.episode WHERE l.edge = e.key ORDER BY l.position) AS p), "
     "e.retrieval_count, e.last_retrieved_at, e.properties, e.certainty, iif(e.inferred, 'inferred', e.kind), "
     "e.valid_from_assumed, e.told_at, "
-    "e.prior_valid_to, e.end_reason, e.ends"
+    "e.prior_valid_to, e.end_reason, e.ends, e.beginnings"
 )
 EPISODE_COLUMNS = (
     "e.id, s.scope_key, e.source, e.text, e.session_id, e.role, e.speaker, e.title, e.occurred_at, e.recorded_at, "
@@ -62,9 +62,9 @@ def as_json(values: Iterable[str | int]) -> str:
     return json.dumps([value for value in values if isinstance(value, int) or "\0" not in value])
 
 
-def ends_json(ends: Sequence[EdgeEnd]) -> str | None:
-    """Return the ends of a fact as they are stored."""
-    return json.dumps([(end.by, micros(end.at), micros(end.told_at)) for end in ends]) if ends else None
+def stated_json(stated: Sequence[EdgeBeginning | EdgeEnd]) -> str | None:
+    """Return the stated beginnings or ends of a fact as they are stored."""
+    return json.dumps([(each.by, micros(each.at), micros(each.told_at)) for each in stated]) if stated else None
 
 
 def properties_json(properties: Properties) -> str | None:

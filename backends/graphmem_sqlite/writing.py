@@ -22,11 +22,11 @@ from graphmem_sqlite.rows import (
     Row,
     add_scope,
     as_json,
-    ends_json,
     micros,
     micros_or_none,
     properties_json,
     require_keys,
+    stated_json,
 )
 from graphmem_sqlite.traces import add_traces
 from graphmem_sqlite.upkeep import put_job_states
@@ -73,15 +73,15 @@ INSERT_EDGE = """
 INSERT INTO edges (
     source, target, relation, edge_type, fact, confidence, valid_from, valid_to, recorded_at, expired_at,
     superseded_by, retrieval_count, last_retrieved_at, properties, certainty, kind, inferred, valid_from_assumed,
-    told_at, prior_valid_to, end_reason, ends, id, scope, key
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    told_at, prior_valid_to, end_reason, ends, beginnings, id, scope, key
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 UPDATE_EDGE = """
 UPDATE edges SET
     source = ?, target = ?, relation = ?, edge_type = ?, fact = ?, confidence = ?, valid_from = ?, valid_to = ?,
     recorded_at = ?, expired_at = ?, superseded_by = ?, retrieval_count = ?, last_retrieved_at = ?, properties = ?,
     certainty = ?, kind = ?, inferred = ?, valid_from_assumed = ?, told_at = ?, prior_valid_to = ?, end_reason = ?,
-    ends = ?
+    ends = ?, beginnings = ?
 WHERE key = ?
 """
 DROP_EDGE_EPISODES = "DELETE FROM edge_episodes WHERE edge = ?"
@@ -256,7 +256,7 @@ class _Write:
                 raise InvalidInput(
                     f"edge {expiry.edge_id}: valid_to {expiry.valid_to.isoformat()} lies before its valid_from"
                 )
-            expired_at, ends = micros(expiry.expired_at), ends_json(expiry.ends)
+            expired_at, ends = micros(expiry.expired_at), stated_json(expiry.ends)
             return (valid_to, expired_at, expiry.superseded_by, expiry.reason, ends, key)
 
         self._connection.executemany(EXPIRE_EDGE, [row(c) for c in expiries])
@@ -315,7 +315,8 @@ class _Write:
             micros_or_none(edge.told_at),
             micros_or_none(edge.prior_valid_to),
             edge.end_reason,
-            ends_json(edge.ends),
+            stated_json(edge.ends),
+            stated_json(edge.beginnings),
         )
 
     def _corroborate_edges(self) -> None:

@@ -191,11 +191,16 @@ class EarlierExtraction:
         return any((fact.key, episode_id) in self._withdrawn for episode_id in fact.episode_ids)
 
     def retract(self, ledger: FactLedger, stated: Stated) -> None:
-        """Retract the facts of only these episodes that are missing from `stated`. Call it before adding new facts."""
+        """Retract the facts of only these episodes that are missing from `stated`. Call it before adding new facts.
+
+        A fact that others state as well loses these episodes if a beginning that they stated is missing.
+        """
         for edge in self._facts.values():
             if self._ids.issuperset(edge.episode_ids) and not _is_restated(edge, stated):
                 ledger.retract(edge.id)
                 self._retracted[edge.id] = edge
+            elif any(each.by in self._ids and (edge.key, each.at) not in stated for each in edge.beginnings):
+                ledger.narrow(edge.id, self._ids)
         self._reopen(ledger, {i for i, fact_id in self._folded.items() if fact_id in self._retracted})
 
     def amend(self, ledger: FactLedger, stated: Stated) -> None:

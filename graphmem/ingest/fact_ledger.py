@@ -330,7 +330,7 @@ class FactLedger:
         edge = self._rows[edge_id]
         self._load_sources([edge])
         sources = self._sources.get(edge_id, ())
-        removed = [source.told_at for source in sources if source.episode_id in episode_ids]
+        removed = {source.episode_id: source.told_at for source in sources if source.episode_id in episode_ids}
         left = [source for source in sources if source.episode_id not in episode_ids]
         edge = edge.changed(episode_ids=tuple(i for i in edge.episode_ids if i not in episode_ids))
         self.change(without_telling(edge, removed, left))
@@ -394,7 +394,7 @@ class FactLedger:
             self._load_sources([edge])
         again = reopened(edge, stated.told_at, self._sources.get(edge.id, ()), self._now)
         later = set[str]() if again is None else set(again.episode_ids)
-        edge = edge.changed(episode_ids=tuple(i for i in edge.episode_ids if i not in later))
+        edge = edge.stated_by([i for i in edge.episode_ids if i not in later])
         self._record([ended(with_end(edge, stated), stated.at, self._now, "over")])
         self._record([] if again is None else [again])
 

@@ -21,6 +21,7 @@ from graphmem.ingest.supersession.rules import DEPENDENT_RELATIONS, Teller, day_
 from graphmem.models import (
     Changes,
     Edge,
+    EdgeBeginning,
     EdgeEnd,
     EdgeKey,
     EdgeQuery,
@@ -340,6 +341,7 @@ class Writer:
         """Return the row of a fact that an episode states, and that holds in an interval."""
         (begin, ends), stated, seen_at = held, statement.stated, episode.occurred_at
         sentence = statement.fact or plain_fact(source.name, statement.relation, target.name)
+        begun = () if stated.valid_from is None else (EdgeBeginning(by=episode.id, at=begin, told_at=seen_at),)
         return Edge.trusted(  # cleaned by `statement_of`
             id=statement.edge_id,
             scope=episode.scope,
@@ -359,6 +361,7 @@ class Writer:
             valid_from_assumed=stated.valid_from is None,
             told_at=seen_at,
             ends=() if ends is None or stated.kind == "event" else (EdgeEnd(by=episode.id, at=ends, told_at=seen_at),),
+            beginnings=() if stated.kind == "event" else begun,
         )
 
     def _as_stored(self, mention: EntityMention) -> EntityMention:

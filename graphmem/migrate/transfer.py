@@ -210,7 +210,7 @@ def _read(primary: GraphBackend, secondary: GraphBackend, scope: Scope, keys: It
         episode_ids.update(dict.fromkeys(sorted({*needed} - {*held})))
     episodes = _by_id(primary.get_episodes, scope, episode_ids)
     if gone := episode_ids.keys() - episodes.keys():  # facts may name episodes that were deleted past graphmem
-        changed_edges = [e.changed(episode_ids=tuple(i for i in e.episode_ids if i not in gone)) for e in changed_edges]
+        changed_edges = [e.stated_by([i for i in e.episode_ids if i not in gone]) for e in changed_edges]
     jobs = ids.get("job", ())
     changes = Changes(
         entities=tuple(changed_entities),

@@ -6,14 +6,15 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from graphmem.models.base import split_attachments
 from graphmem.models.communities import Community
 from graphmem.models.index import IndexEntry
-from graphmem.models.rows import Edge, EdgeEnd, EdgeType, Entity, Episode, Scope
+from graphmem.models.rows import Edge, EdgeBeginning, EdgeEnd, EdgeType, Entity, Episode, Scope
 
 Row = Sequence[Any]
+S = TypeVar("S", EdgeBeginning, EdgeEnd)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +29,14 @@ class RowReader:
         Stored edge type → the type.
     ids
         Stored list of ids → the ids.
-    ends
-        Stored ends of a fact → (id, stored time of the end, stored time of telling) of each.
+    stated
+        Stored ends or beginnings of a fact → (id, stored time, stored time of telling) of each.
     """
 
     moment: Callable[[Any], datetime]
     edge_types: Mapping[str, EdgeType]
     ids: Callable[[Any], tuple[str, ...]]
-    ends: Callable[[Any], Iterable[tuple[str, Any, Any]]]
+    stated: Callable[[Any], Iterable[tuple[str, Any, Any]]]
 
     def moment_or_none(self, stored: Any) -> datetime | None:
         """Return a stored time, None as None."""
@@ -87,11 +88,13 @@ class RowReader:
             told_at=self.moment_or_none(row[20]),
             prior_valid_to=self.moment_or_none(row[21]),
             end_reason=row[22],
-            ends=() if row[23] is None else tuple(self._end(*end) for end in self.ends(row[23])),
+            ends=() if row[23] is None else self._stated(EdgeEnd, row[23]),
+            beginnings=() if row[24] is None else self._stated(EdgeBeginning, row[24]),
         )
 
-    def _end(self, by: str, at: Any, told: Any) -> EdgeEnd:
-        return EdgeEnd.trusted(by=by, at=self.moment(at), told_at=self.moment(told))
+    def _stated(self, model: type[S], stored: Any) -> tuple[S, ...]:
+        moment = self.moment
+        return tuple(model.trusted(by=by, at=moment(at), told_at=moment(told)) for by, at, told in self.stated(stored))
 
     def episode(self, row: Row) -> Episode:
         """Build an episode from a row in the column order below; metadata is JSON with the attachments, or None."""

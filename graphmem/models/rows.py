@@ -199,6 +199,22 @@ class EdgeEnd(Model):
         return {"told_at": data.get("at"), **data}  # exports of older versions don't have it
 
 
+class EdgeBeginning(Model):
+    """A beginning of a fact, as an episode stated it.
+
+    Parameters
+    ----------
+    by
+        Id of the episode.
+    at, told_at
+        When the fact began, and when that was said.
+    """
+
+    by: str
+    at: UTCDateTime
+    told_at: UTCDateTime
+
+
 class Edge(Model):
     """One version of a fact, with its times on both axes.
 
@@ -222,6 +238,8 @@ class Edge(Model):
     ends
         All ends that were stated, in the order in which they were learned; `end_of` says which of them counts. That
         another fact of its slot superseded the fact is not among them.
+    beginnings
+        All beginnings that its episodes stated; older versions didn't record them. Events have none.
     """
 
     id: str = Field(default_factory=new_id)
@@ -248,6 +266,7 @@ class Edge(Model):
     prior_valid_to: UTCDateTime | None = None
     end_reason: Text | None = None
     ends: tuple[EdgeEnd, ...] = ()
+    beginnings: tuple[EdgeBeginning, ...] = ()
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -307,6 +326,17 @@ class Edge(Model):
     def stated_end(self) -> datetime | None:
         """The end that counts if no other fact of its slot supersedes the fact; None if no end was stated."""
         return end_of(self.ends, self.prior_valid_to)
+
+    @property
+    def first_stated(self) -> EdgeBeginning | None:
+        """The beginning that was stated first, of those that lie before the end; None if none is known."""
+        before = (each for each in self.beginnings if self.valid_to is None or each.at < self.valid_to)
+        return min(before, key=lambda each: each.told_at, default=None)
+
+    def stated_by(self, episode_ids: Collection[str]) -> Self:
+        """Return the fact with these episodes, without beginnings that others stated."""
+        left = tuple(each for each in self.beginnings if each.by in episode_ids)
+        return self.changed(episode_ids=tuple(episode_ids), beginnings=left)
 
     def without_end(self) -> Self:
         """Return the fact as it was before it was superseded: with its stated end, if any, and its own beginning."""

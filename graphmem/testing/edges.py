@@ -20,6 +20,7 @@ from graphmem.models import (
     Changes,
     Corroboration,
     Edge,
+    EdgeBeginning,
     EdgeEnd,
     EdgeExpiry,
     EdgeQuery,
@@ -84,6 +85,10 @@ class EdgeTests(StoreTests):
                 EdgeEnd(by=episode_id(9), at=day(5.5), told_at=day(4.75)),
                 EdgeEnd(by="", at=day(5), told_at=day(5)),
                 EdgeEnd(by="Zoë → '\"", at=FUTURE, told_at=day(6.25)),
+            ),
+            beginnings=(
+                EdgeBeginning(by=episode_id(9), at=day(0.5), told_at=day(4.75)),
+                EdgeBeginning(by="Zoë → '\"", at=FUTURE, told_at=day(6.25)),
             ),
         )
         put_edges(store, written)

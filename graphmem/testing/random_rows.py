@@ -18,6 +18,7 @@ from graphmem.models import (
     AsOf,
     Certainty,
     Edge,
+    EdgeBeginning,
     EdgeEnd,
     EdgeType,
     EpisodeFilter,
@@ -329,6 +330,9 @@ def edge_of(scope: Scope, spec: EdgeSpec) -> Edge:
         else tuple(
             EdgeEnd(by=edge_id(n), at=day(spec.told), told_at=day(spec.told)) for n in (spec.source, spec.target)
         ),
+        beginnings=()
+        if spec.told is None
+        else (EdgeBeginning(by=episode_id(spec.source), at=day(spec.begins), told_at=day(spec.told)),),
     )
 
 

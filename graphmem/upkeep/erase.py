@@ -228,7 +228,8 @@ def _with_remaining_times(request: ErasureRequest, found: Affected) -> dict[str,
 def _forgotten_times(request: ErasureRequest, found: Affected) -> set[datetime]:
     """Return when forgotten episodes occurred, and when the facts began that they stated."""
     facts = (*found.facts.gone.values(), *found.facts.kept.values())
-    return {e.occurred_at for e in request.episodes.values()} | {edge.valid_from for edge in facts}
+    stated = {each.at for edge in facts for each in edge.beginnings if each.by in request.episodes}
+    return stated | {e.occurred_at for e in request.episodes.values()} | {edge.valid_from for edge in facts}
 
 
 def _without_times(

@@ -76,8 +76,9 @@ class ErasureRequest:
 
     def without_tellings(self, edges: Collection[Edge]) -> dict[str, Edge]:
         """Return facts, by id, as first told by the episodes that still state them."""
-        removed = {e.id: {self.episodes[i].occurred_at for i in e.episode_ids if i in self.episodes} for e in edges}
-        sources = self.sources([edge for edge in edges if edge.told_at in removed[edge.id]])
+        removed = {e.id: {i: self.episodes[i].occurred_at for i in e.episode_ids if i in self.episodes} for e in edges}
+        told = [e for e in edges if e.beginnings or e.told_at in removed[e.id].values()]
+        sources = self.sources(told)
         return {edge.id: without_telling(edge, removed[edge.id], sources.get(edge.id, ())) for edge in edges}
 
     def texts(self, episode_ids: Collection[str]) -> Iterator[str]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from datetime import timedelta
 from typing import Any, TypeVar
 
+from graphmem.ingest.supersession.rules import beginnings_of
 from graphmem.models import (
     Alias,
     Changes,
@@ -179,9 +180,11 @@ class ImportMerge:
     def _edge(self, ours: Edge, file: Edge) -> Edge:
         if is_retracted(ours) or is_retracted(file):
             self.retracted.add(ours.id)
+        further = file.stated_by([i for i in file.episode_ids if i not in ours.episode_ids])
         joined = ours.changed(
             confidence=max(ours.confidence, file.confidence),
             episode_ids=tuple(dict.fromkeys((*ours.episode_ids, *file.episode_ids))),
+            beginnings=beginnings_of(ours, further),
         )
         if not file.is_active and (ours.is_active or _learned_later(file, ours)):
             joined = joined.changed(**{name: getattr(file, name) for name in _ENDS})

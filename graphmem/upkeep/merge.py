@@ -406,11 +406,11 @@ def _begun(there: Mapping[str, Edge], folded: Iterable[FoldedEdge], ontology: On
         if into is None or into.certainty != fold.edge.certainty:
             continue
         begun = begun_with(into, fold.edge)
-        if begun == into:
-            continue
         single = ontology.is_single_valued(into.relation)
         rivals = (edge for edge in slots[_slot(into)] if single or edge.key == into.key)
-        if not any(_holds_between(edge, begun.valid_from, into.valid_from) for edge in rivals):
+        if any(_holds_between(edge, begun.valid_from, into.valid_from) for edge in rivals):
+            begun = into.changed(beginnings=begun.beginnings)
+        if begun != into:
             yield begun
 
 

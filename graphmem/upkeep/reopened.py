@@ -10,7 +10,15 @@ from graphmem.inference.premises import find_compatible
 from graphmem.ingest.corrections import find_ended, find_versions, with_folded
 from graphmem.ingest.fact_ledger import entity_names
 from graphmem.ingest.supersession.decisions import settle
-from graphmem.ingest.supersession.rules import Compatible, ends_from, is_over, supported, told_at, with_sources
+from graphmem.ingest.supersession.rules import (
+    Compatible,
+    begun_with,
+    ends_from,
+    is_over,
+    supported,
+    told_at,
+    with_sources,
+)
 from graphmem.models import (
     Edge,
     EdgeEnd,
@@ -56,7 +64,8 @@ def find_reopened(
     reopened = {**moved, **_Reopening(request, there.values(), left, compatible).run()}
     over = ended_by_later({**there, **reopened}.values(), ontology, request.sources, utc_now(), compatible)
     reopened.update((edge.id, edge) for edge in over)
-    reopened.update((edge.id, edge) for edge in _settled(request, moved.values(), {**there, **reopened}, compatible))
+    begun = [edge for i, edge in reopened.items() if i in moved or edge.valid_from != there[i].valid_from]
+    reopened.update((edge.id, edge) for edge in _settled(request, begun, {**there, **reopened}, compatible))
     staying = {i: edge for i, edge in gone.items() if i not in unstated}
     for edge in _restated(request, staying, reopened):
         if edge.id not in gone:
@@ -67,7 +76,7 @@ def find_reopened(
 def _settled(
     request: ErasureRequest, moved: Iterable[Edge], versions: Mapping[str, Edge], compatible: Compatible
 ) -> Iterator[Edge]:
-    """Yield the versions that change in the slots of facts whose first telling is forgotten."""
+    """Yield the versions that change in the slots of facts with another beginning or other tellings."""
     slots: dict[tuple[str, str], list[Edge]] = {
         (e.source_id, e.relation): [] for e in moved if request.ontology.is_single_valued(e.relation)
     }
@@ -188,8 +197,8 @@ class _Reopening:
         if later.is_active:
             del self._held[later.key]
         self._changed[later.id] = retracted(later, self._now, "replaced", edge.id)
-        told = later.changed(episode_ids=tuple(i for i in later.episode_ids if i not in self._episodes))
-        return supported(edge, told).changed(**{name: getattr(later, name) for name in _END})
+        told = later.stated_by([i for i in later.episode_ids if i not in self._episodes])
+        return begun_with(supported(edge, told).changed(**{name: getattr(later, name) for name in _END}), told)
 
     def _slot(self, edge: Edge) -> tuple[str, ...]:
         slot = (edge.source_id, edge.relation)

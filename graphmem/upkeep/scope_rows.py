@@ -160,8 +160,8 @@ def to_json(kind: RowKind, row: Row) -> str:
     excluded = _NO_SCOPE.get(kind)
     if isinstance(row, Episode) and not row.attachments:
         excluded = {"scope", "attachments"}
-    elif isinstance(row, Edge) and not row.ends:
-        excluded = {"scope", "ends"}
+    elif isinstance(row, Edge):
+        excluded = {"scope", *(name for name in ("ends", "beginnings") if not getattr(row, name))}
     return row.model_dump_json(exclude_none=True, exclude=excluded)
 
 
@@ -316,7 +316,7 @@ class References:
         self._edges.add(edge.id)
         if self._are_there(self._episodes, *edge.episode_ids):
             return edge
-        return edge.changed(episode_ids=tuple(i for i in edge.episode_ids if i in self._episodes))
+        return edge.stated_by([i for i in edge.episode_ids if i in self._episodes])
 
     def _trace(self, trace: RecallTrace) -> RecallTrace:
         seeds = tuple(s for s in trace.seeds if self._are_there(self._entities, s.entity_id))

@@ -13,7 +13,14 @@ from datetime import datetime
 from graphmem.errors import InvalidInput, NotFound
 from graphmem.inference.premises import expiries_before_replacement, find_compatible, reason_by_hand, write_facts
 from graphmem.ingest.fact_ledger import episode_sources
-from graphmem.ingest.supersession.rules import Compatible, FactSource, begun_with, with_begin_of, with_sources
+from graphmem.ingest.supersession.rules import (
+    Compatible,
+    FactSource,
+    beginnings_of,
+    begun_with,
+    with_begin_of,
+    with_sources,
+)
 from graphmem.models import (
     Certainty,
     Changes,
@@ -403,11 +410,14 @@ class _Unmerge:
             return  # its other entity was forgotten since
         if edge.episode_ids:
             there = self._backend.get_episodes([self._scope], edge.episode_ids)
-            edge = edge.changed(episode_ids=tuple(i for i in edge.episode_ids if i in there))
+            edge = edge.stated_by([i for i in edge.episode_ids if i in there])
         if edge.is_active and (held := self._active.setdefault(edge.key, edge.id)) != edge.id:
             same = self._edges[held]
-            episode_ids = tuple(dict.fromkeys((*same.episode_ids, *edge.episode_ids)))
-            self._edges[held] = same.changed(confidence=max(same.confidence, edge.confidence), episode_ids=episode_ids)
+            self._edges[held] = same.changed(
+                confidence=max(same.confidence, edge.confidence),
+                episode_ids=tuple(dict.fromkeys((*same.episode_ids, *edge.episode_ids))),
+                beginnings=beginnings_of(same, edge),
+            )
             return
         self._edges[edge.id] = edge
 

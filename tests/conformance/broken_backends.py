@@ -132,6 +132,14 @@ class ForgetsWhoEndedAFact(Sound):
         super().write(scope, replace(changes, edges=edges, expiries=expiries))
 
 
+class ForgetsStatedBeginnings(Sound):
+    """Stores when a fact began, but not who stated it."""
+
+    def write(self, scope: Scope, changes: Changes) -> None:
+        edges = tuple(edge.changed(beginnings=()) for edge in changes.edges)
+        super().write(scope, replace(changes, edges=edges))
+
+
 class FindsSupersededFactsOnly(Sound):
     """Finds what facts ended, but not what episodes ended."""
 

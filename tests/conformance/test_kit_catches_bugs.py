@@ -53,6 +53,7 @@ CAUGHT = [
     ("ExpiresTwice", "ExpiryTests", {"test_a_second_expiry_changes_nothing"}),
     ("ExpiryRewritesHistory", "ExpiryTests", {"test_an_expiry_sets_the_end_and_nothing_else"}),
     ("ForgetsWhoEndedAFact", "ExpiryTests", {"test_an_expiry_sets_the_end_and_nothing_else"}),
+    ("ForgetsStatedBeginnings", "EdgeTests", {"test_every_field_of_an_edge_comes_back_as_it_was_written"}),
     ("FindsSupersededFactsOnly", "EdgeQueryTests", {"test_a_field_alone_restricts[ended_by]"}),
     ("CorroborationRewritesHistory", "ExpiryTests", {"test_a_corroboration_touches_nothing_else"}),
     ("ForgetsAHop", "TraversalTests", {"test_each_hop_goes_one_edge_further_both_ways[2-nodes2-edges2]"}),

@@ -3,4 +3,6 @@
  r.episode_ids, r.retrieval_count, toString(r.last_retrieved_at), r.properties, r.certainty, r.kind,
  r.valid_from_assumed, toString(r.told_at), toString(r.prior_valid_to), r.end_reason,
  CASE WHEN r.ended_by IS NOT NULL THEN [r.ended_by, [time IN r.end_times | toString(time)],
-    [time IN coalesce(r.ends_told_at, r.end_times) | toString(time)]] END, type(r)]
+    [time IN coalesce(r.ends_told_at, r.end_times) | toString(time)]] END,
+ CASE WHEN r.begun_by IS NOT NULL THEN [r.begun_by, [time IN r.begin_times | toString(time)],
+    [time IN r.begins_told_at | toString(time)]] END, type(r)]

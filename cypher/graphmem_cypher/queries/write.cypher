@@ -50,6 +50,8 @@ CALL (times, nodes) {
         told_at: times[row[20]], prior_valid_to: times[row[21]], end_reason: row[22],
         ended_by: row[23], end_times: [position IN row[24] | times[position]],
         ends_told_at: [position IN row[25] | times[position]],
+        begun_by: row[26], begin_times: [position IN row[27] | times[position]],
+        begins_told_at: [position IN row[28] | times[position]],
         graphmem_source: s.id, graphmem_target: t.id, graphmem_rank: -row[7]}]->(t)
 }
 CALL (times, nodes) {

@@ -9,6 +9,7 @@ from graphmem.ingest.supersession.rules import (
     Compatible,
     FactSource,
     Sources,
+    begun_as_stated,
     begun_with,
     day_after,
     is_moved,
@@ -97,11 +98,11 @@ def _told_as_past(edge: Edge, new: Edge, sources: Sources, now: datetime) -> Edg
     may_change_end = may_end(new.certainty, edge.certainty) and may_overrule(teller, tellers_of(edge, sources))
     confirmed = supported(edge, new)
     if edge.valid_to is None:
-        return ended(confirmed, end, now, "over") if may_change_end else None
+        return begun_as_stated(ended(confirmed, end, now, "over")) if may_change_end else None
     held_again = not new.valid_from_assumed and new.valid_from >= edge.valid_to
     if may_change_end and is_moved(edge, confirmed.ends) and not held_again:
         return begun_with(ended(confirmed, end, now, "over"), new)
-    return confirmed if new.valid_from < edge.valid_to else None
+    return begun_as_stated(confirmed) if new.valid_from < edge.valid_to else None
 
 
 def _confirmed_past(edge: Edge, new: Edge) -> Edge | None:
@@ -112,12 +113,13 @@ def _confirmed_past(edge: Edge, new: Edge) -> Edge | None:
     """
     if edge.valid_to is None or not is_over(edge) or new.valid_from >= edge.valid_to:
         return None
+    confirmed = begun_as_stated(supported(edge, new))
     if edge.valid_from <= new.valid_from:
-        return supported(edge, new)
-    if edge.valid_from_assumed and told_at(new) < told_at(edge):
-        begun = {"valid_from": new.valid_from, "valid_from_assumed": new.valid_from_assumed}
-        return supported(edge, new).changed(**begun)
-    return None
+        return confirmed
+    is_sooner = told_at(new) < told_at(edge) and (new.valid_to is None or new.valid_to > edge.valid_from)
+    if not is_sooner:
+        return None
+    return confirmed.changed(valid_from=new.valid_from) if confirmed.valid_from_assumed else confirmed
 
 
 def settle(

@@ -6,7 +6,18 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, time, timedelta
 from typing import Any, Literal, NamedTuple
 
-from graphmem.models import Edge, EdgeEnd, EdgeKey, end_of, ended, is_retracted, may_end, new_id, with_end
+from graphmem.models import (
+    Edge,
+    EdgeBeginning,
+    EdgeEnd,
+    EdgeKey,
+    end_of,
+    ended,
+    is_retracted,
+    may_end,
+    new_id,
+    with_end,
+)
 from graphmem.models.base import END_OF_TIME, START_OF_TIME
 from graphmem.text.normalize import plain_fact
 
@@ -151,7 +162,8 @@ def reopened(edge: Edge, at: datetime, sources: Sequence[FactSource], now: datet
     if not later or len(later) == len(edge.episode_ids):
         return None
     begins, episodes = later[0].told_at, tuple(source.episode_id for source in later)
-    return new_version(edge, now, valid_from=begins, valid_from_assumed=True, told_at=begins, episode_ids=episodes)
+    again = new_version(edge, now, valid_from=begins, valid_from_assumed=True, told_at=begins)
+    return again.stated_by(episodes)
 
 
 def new_version(edge: Edge, now: datetime, **fields: Any) -> Edge:
@@ -166,14 +178,27 @@ def supported(edge: Edge, new: Edge) -> Edge:
         confidence=max(edge.confidence, new.confidence),
         episode_ids=tuple(dict.fromkeys(edge.episode_ids + new.episode_ids)),
         ends=tuple(dict.fromkeys(edge.ends + new.ends)),
+        beginnings=beginnings_of(edge, new),
     )
+
+
+def beginnings_of(edge: Edge, other: Edge) -> tuple[EdgeBeginning, ...]:
+    """Return the stated beginnings of a fact and of another row of it; only one that is as sure counts."""
+    return tuple(dict.fromkeys(edge.beginnings + (other.beginnings if other.certainty == edge.certainty else ())))
+
+
+def begun_as_stated(edge: Edge) -> Edge:
+    """Return a past fact with the beginning that was stated first; one that an older version recorded keeps its own."""
+    first = edge.first_stated
+    is_recorded = edge.valid_from_assumed or edge.valid_from in {each.at for each in edge.beginnings}
+    return edge.changed(valid_from=first.at, valid_from_assumed=False) if first is not None and is_recorded else edge
 
 
 def begun_with(edge: Edge, other: Edge) -> Edge:
     """Return a fact as begun when it or another row of it says: the stated beginning told first, or else the first."""
     stated = [row for row in (edge, other) if not row.valid_from_assumed]
     first = min(stated, key=told_at) if stated else min(edge, other, key=lambda row: row.valid_from)
-    return with_begin_of(edge, first)
+    return with_begin_of(edge.changed(beginnings=beginnings_of(edge, other)), first)
 
 
 def with_begin_of(edge: Edge, other: Edge) -> Edge:
@@ -192,24 +217,44 @@ def with_sources(edge: Edge, episode_ids: Iterable[str], name_of: Callable[[str]
     """
     left = tuple(episode_ids)
     if not plain and left[:1] == edge.episode_ids[:1]:
-        return edge.changed(episode_ids=left)
+        return edge.stated_by(left)
     fact = plain_fact(name_of(edge.source_id), edge.relation, name_of(edge.target_id))
-    return edge.changed(episode_ids=left, fact=fact, properties=edge.properties if edge.is_inferred else {})
+    return edge.stated_by(left).changed(fact=fact, properties=edge.properties if edge.is_inferred else {})
 
 
-def without_telling(edge: Edge, removed: Collection[datetime], left: Sequence[FactSource]) -> Edge:
-    """Return a fact without its tellings at the `removed` times, as the sources `left` tell it.
+def without_telling(edge: Edge, removed: Mapping[str, datetime], left: Sequence[FactSource]) -> Edge:
+    """Return a fact without its tellings by `removed` episodes, as the sources `left` tell it.
 
-    If it counted as told first by a removed one, it is told first by the first of the others, and begins then if its
-    beginning was assumed, or stated by a later telling than that. A beginning that the first one stated stays.
+    Parameters
+    ----------
+    edge
+        The fact.
+    removed
+        Episode id → when it told the fact.
+    left
+        Its other episodes. If a removed one stated the beginning that counts, or the fact counted as told by it first,
+        it begins when the first of them says that states a beginning, or else with the first telling. Only the
+        beginning of an event stays, and one of which it isn't recorded who stated it, if that was told first.
+        A retracted fact stays retracted.
     """
     told, times = edge.told_at, {source.told_at for source in left}
-    if told is None or told not in removed or not times or told in times:
+    counted = {each.by for each in edge.beginnings if each.at == edge.valid_from and not edge.valid_from_assumed}
+    edge = edge.changed(beginnings=tuple(each for each in edge.beginnings if each.by not in removed))
+    is_withdrawn = bool(counted) and counted <= removed.keys()
+    is_first = told in removed.values() and told not in times
+    if told is None or not times or not (is_first or is_withdrawn):
         return edge
-    first = min(times)
-    if edge.kind == "event" or is_over(edge):
+    lasts = edge.changed(valid_to=None) if is_retracted(edge) else edge
+    first, stated, is_past = min(times), lasts.first_stated, edge.kind == "event" or is_over(edge)
+    if not is_withdrawn and (is_past or (stated is None and not edge.valid_from_assumed and first > told)):
         return edge.changed(told_at=max(first, told))
-    if not edge.valid_from_assumed and first > told:
-        return edge.changed(told_at=first)
-    begins = first if edge.valid_to is None or first < edge.valid_to else day_before(edge.valid_to)
-    return edge.changed(told_at=first, valid_from=begins, valid_from_assumed=True)
+    if stated is not None:
+        begun = {"valid_from": stated.at, "valid_from_assumed": False, "told_at": stated.told_at}
+    else:
+        begins = first if lasts.valid_to is None or first < lasts.valid_to else day_before(lasts.valid_to)
+        begun = {"valid_from": begins, "valid_from_assumed": True, "told_at": first}
+    moved = edge.changed(**{**begun, "told_at": max(first, told) if is_past else begun["told_at"]})
+    if not is_retracted(edge):
+        return moved
+    ends = (each.changed(at=moved.valid_from) if each.at == edge.valid_from else each for each in edge.ends)
+    return moved.changed(valid_to=moved.valid_from, ends=tuple(ends))

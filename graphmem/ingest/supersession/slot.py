@@ -173,9 +173,13 @@ class Slot:
     def _written(self, version: Version, episode_ids: Collection[str]) -> list[Edge]:
         """Return the row of a version, and those that it absorbed as retracted; `episode_ids` are those of the slot."""
         edge, begin = version.edge, version.begin
+        episodes = self._episodes(version, episode_ids)
+        as_sure = (telling.edge for telling in version.tellings if telling.certainty == edge.certainty)
+        stated = (each for row in (edge, *as_sure) for each in row.beginnings if each.by in episodes)
         fields = {
             "confidence": max(telling.edge.confidence for telling in version.tellings),
-            "episode_ids": self._episodes(version, episode_ids),
+            "episode_ids": episodes,
+            "beginnings": tuple(dict.fromkeys(stated)),
             "ends": tuple(dict.fromkeys(version.ends)),
             **self._times(version),
         }

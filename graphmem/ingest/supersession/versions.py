@@ -63,17 +63,21 @@ def tellings_of(edge: Edge, sources: Iterable[FactSource], others: Collection[st
     """
     known = {s.episode_id: s for s in sources if s.episode_id in edge.episode_ids}
     told, assumed = _first_told(edge, known.values())
-    first = next((source for source in known.values() if source.told_at == told), None)
+    stated = {each.by: each.at for each in edge.beginnings}
+    candidates = [source for source in known.values() if source.told_at == told]
+    first = next((s for s in candidates if (s.episode_id in stated) != assumed), next(iter(candidates), None))
     further = [source for source in known.values() if source is not first]
     if first is None:  # of a correction, which counts as told when the wrong fact was, before its episodes
         earliest = min(further, key=lambda source: source.told_at, default=None)
         first = FactSource("" if earliest is None else earliest.episode_id, told)
     end = end_apart_from(edge, others)
-    begins, certainty = told if assumed else edge.valid_from, edge.certainty
-    return [
-        Telling(edge, first, begins, certainty, assumed=assumed, is_first=True),
-        *(Telling(edge, source, _repeated_at(edge, end, source.told_at, others), certainty) for source in further),
-    ]
+    begins = told if assumed else stated.get(first.episode_id, edge.valid_from)
+    tellings = [Telling(edge, first, begins, edge.certainty, assumed=assumed, is_first=True)]
+    for source in further:
+        at = stated.get(source.episode_id)
+        begins = _repeated_at(edge, end, source.told_at) if at is None else at
+        tellings.append(Telling(edge, source, begins, edge.certainty, assumed=at is None))
+    return tellings
 
 
 def _first_told(edge: Edge, sources: Collection[FactSource]) -> tuple[datetime, bool]:
@@ -87,15 +91,11 @@ def _first_told(edge: Edge, sources: Collection[FactSource]) -> tuple[datetime, 
     return told, told == edge.valid_from
 
 
-def _repeated_at(edge: Edge, end: datetime | None, told: datetime, others: Collection[str]) -> datetime:
+def _repeated_at(edge: Edge, end: datetime | None, told: datetime) -> datetime:
     """Return when a fact held that was told again: then or, if its end was known by then, just before the end.
 
-    "I used to live in Oslo", told after it was over, takes no end back (cases 130 and 131). Told after another fact of
-    the slot began, it would have begun a row of its own, unless it stated a beginning before that ("in Lima since
-    March", after "in Bern since April").
+    "I used to live in Oslo", told after it was over, takes no end back (cases 130 and 131).
     """
-    if edge.superseded_by in others and edge.valid_to is not None and edge.valid_from < edge.valid_to <= told:
-        return edge.valid_to - TICK
     end_told = min((each.told_at for each in edge.ends if each.at == end), default=None)
     if end is None or end_told is None or told < max(end, end_told) or end <= edge.valid_from:
         return told

@@ -22,7 +22,7 @@ from graphmem.errors import (
     StoreFull,
     StoreReadOnly,
 )
-from graphmem.models import Changes, EntityQuery, Episode, EpisodeExpiry, EpisodeQuery, Scope
+from graphmem.models import Changes, Edge, EdgeBeginning, EntityQuery, Episode, EpisodeExpiry, EpisodeQuery, Scope
 from graphmem.registry import open_backend
 from graphmem_sqlite.file import APPLICATION_ID
 from tests.integration.sqlite.support import MOMENT, SCOPE, entity, files_in, of, raw, start, store_at, unprivileged
@@ -208,7 +208,7 @@ def test_a_file_of_an_older_schema_is_migrated(tmp_path: Path) -> None:
         connection.executescript(
             "DROP TABLE move; DROP INDEX index_entries_incomplete;"
             "DROP INDEX edges_by_successor; DROP INDEX edges_with_ends; ALTER TABLE edges DROP COLUMN ends;"
-            "ALTER TABLE edges DROP COLUMN inferred;"
+            "ALTER TABLE edges DROP COLUMN inferred; ALTER TABLE edges DROP COLUMN beginnings;"
             "DROP INDEX episodes_ended; DROP INDEX episodes_expiring;"
             "ALTER TABLE episodes DROP COLUMN ended_at; ALTER TABLE episodes DROP COLUMN expires_at;"
             "DELETE FROM schema_migrations WHERE number >= 8;"
@@ -217,6 +217,24 @@ def test_a_file_of_an_older_schema_is_migrated(tmp_path: Path) -> None:
         assert store.find_episodes([SCOPE], EpisodeQuery(live_at=MOMENT)) == [stored]
         store.write(SCOPE, Changes(episode_expiries=(EpisodeExpiry(stored.id, MOMENT),)))
         assert store.find_episode_ids([SCOPE], EpisodeQuery(expired_by=MOMENT)) == [stored.id]
+
+
+def test_facts_of_a_schema_without_stated_beginnings_are_read_and_get_them(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    anna, ben = entity("Anna"), entity("Ben")
+    stated = EdgeBeginning(by="a message", at=MOMENT, told_at=MOMENT)
+    edge = Edge(scope=SCOPE, source_id=anna.id, target_id=ben.id, relation="knows", valid_from=MOMENT, told_at=MOMENT)
+    with closing(store_at(path)) as store:
+        store.write(SCOPE, Changes(entities=(anna, ben), edges=(edge,)))
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(
+            "ALTER TABLE edges DROP COLUMN beginnings; DELETE FROM schema_migrations WHERE number >= 14;"
+        )
+    with closing(store_at(path)) as store:
+        assert store.get_edges([SCOPE], [edge.id]) == {edge.id: edge}
+        told = edge.changed(beginnings=(stated,))
+        store.write(SCOPE, Changes(edges=(told,)))
+        assert store.get_edges([SCOPE], [edge.id]) == {edge.id: told}
 
 
 def test_a_folder_is_no_store(tmp_path: Path) -> None:

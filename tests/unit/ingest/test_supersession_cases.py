@@ -31,13 +31,6 @@ def test_a_case_told_one_by_one(number: int, told: str, stored: list[str]) -> No
     assert facts.shown() == stored
 
 
-def test_a_repetition_about_the_time_before_another_fact_keeps_that_one() -> None:
-    facts = Facts()  # only as they were told: the beginning that a repetition states isn't stored
-    for telling in read("03-01 A since 01-22; 03-02 B since 02-13; 03-03 A since 02-01; 03-04 C since 01-29"):
-        facts.tell([telling])
-    assert facts.shown() == ["A 01-22..01-29 replaced", "B 02-13..", "C 01-29..02-13 replaced"]
-
-
 @pytest.mark.parametrize(("number", "told", "stored"), CASES)
 def test_a_case_told_at_once(number: int, told: str, stored: list[str]) -> None:
     facts = Facts()

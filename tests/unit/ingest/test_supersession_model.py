@@ -24,19 +24,16 @@ def sequences(draw: st.DrawFn, *, planned_ends: bool = False) -> list[Telling]:
     """Draw tellings of different days, in the order of arrival; with planned ends, some say until when a fact
     holds, and none since when.
 
-    Rows keep one stated beginning and one certainty. So that no telling is lost in a row, a target has at most one
-    telling with a beginning, and one certainty.
+    Rows keep one certainty. So that no telling is lost in a row, a target has one.
     """
     told = draw(st.lists(st.integers(6, DAYS - 1), min_size=1, max_size=6, unique=True))
     certainties = dict(zip("ABC", draw(st.tuples(*[st.sampled_from(CERTAINTIES)] * 3)), strict=True))
-    dated: set[str] = set()
     found: list[Telling] = []
     for day in told:
         target = draw(st.sampled_from("ABC"))
         fields: dict[str, Any] = {"certainty": certainties[target]}
         fields["teller"] = draw(st.sampled_from((None, None, "subject", "other", "external")))
-        if not planned_ends and target not in dated and draw(st.booleans()):
-            dated.add(target)
+        if not planned_ends and draw(st.booleans()):
             fields["since"] = START + draw(st.integers(0, DAYS - 1)) * DAY
         if planned_ends and draw(st.booleans()):
             fields["until"] = START + (day + draw(st.integers(1, 6))) * DAY
@@ -61,9 +58,9 @@ class Run:
     def begin(self) -> tuple[datetime, bool]:
         """The beginning and whether it is assumed."""
         same = [t for t in self.tellings if t.certainty == self.certainty]
-        stated = [t.since for t in same if t.since is not None]
+        stated = [t for t in same if t.since is not None]
         assumed = [t.told_at for t in same if t.since is None]
-        return (stated[0], False) if stated else (min(assumed), True)
+        return (begin_of(min(stated, key=lambda t: t.told_at)), False) if stated else (min(assumed), True)
 
     def holds_at(self, telling: Telling) -> bool:
         return self.by is None and (self.end is None or begin_of(telling) < self.end)

@@ -10,7 +10,7 @@ from typing import Any
 
 from graphmem.ingest.fact_ledger import End, FactLedger
 from graphmem.ingest.supersession.rules import DAY, FactSource, Teller
-from graphmem.models import Edge, EdgeEnd, EdgeType, Scope, new_id
+from graphmem.models import Edge, EdgeBeginning, EdgeEnd, EdgeType, Scope, new_id
 from graphmem.ontology import DEFAULT_ONTOLOGY
 
 _TELLING = re.compile(
@@ -124,6 +124,9 @@ class Facts:
             ends=()
             if until is None or telling.event
             else (EdgeEnd(by=telling.episode_id, at=until, told_at=telling.told_at),),
+            beginnings=()
+            if telling.since is None or telling.event
+            else (EdgeBeginning(by=telling.episode_id, at=begin, told_at=telling.told_at),),
         )
         ledger.add(edge, teller=telling.teller)
 

@@ -9,6 +9,7 @@ from graphmem.models import (
     Alias,
     Community,
     Edge,
+    EdgeBeginning,
     Entity,
     IndexEntry,
     Membership,
@@ -42,6 +43,19 @@ def test_attachments_that_an_earlier_version_exported_in_the_metadata_are_read()
     found = from_json("episode", line, HOME)
     assert isinstance(found, Episode)
     assert (found.attachments, found.metadata) == ((PICTURE,), {})
+
+
+def test_a_fact_that_an_earlier_version_exported_has_no_stated_beginnings() -> None:
+    edge = Edge(scope=HOME, source_id="ada", target_id="oslo", relation="in", valid_from=NOW, recorded_at=NOW)
+    line = json.loads(to_json("edge", edge))
+    assert not {"ends", "beginnings"} & line.keys()
+    assert from_json("edge", line, HOME) == edge
+
+
+def test_a_fact_comes_back_with_its_stated_beginnings() -> None:
+    stated = EdgeBeginning(by="a message", at=NOW, told_at=NOW)
+    edge = Edge(scope=HOME, source_id="ada", target_id="oslo", relation="in", valid_from=NOW, beginnings=(stated,))
+    assert from_json("edge", json.loads(to_json("edge", edge)), HOME) == edge
 
 
 NOW = utc_now()

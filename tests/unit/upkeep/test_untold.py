@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import random
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 import pytest
@@ -21,32 +22,48 @@ class Turn(NamedTuple):
     text: str
     speaker: str = "Maya"
 
+    @property
+    def since(self) -> str:
+        """The day that it states as a beginning; without one, text that occurs nowhere."""
+        return self.text.split()[2] if len(self.text.split()) > 2 else "no day"
+
 
 class Sayings:
-    """Reads "<relation> <target>" as a fact about the speaker and "over <relation>" as an end, except in `missed`."""
+    """Reads "<relation> <target>" as a fact about the speaker and "over <relation>" as an end, except in `missed`.
+
+    A day after it says since when the fact holds, except in `undated`.
+    """
 
     name, batch_size = "sayings", 1
 
     def __init__(self) -> None:
         self.missed: Turn | None = None
+        self.undated: Turn | None = None
 
     def extract(self, requests: Sequence[ExtractionRequest]) -> list[Extraction | Exception]:
         return [self._read(request) for request in requests]
 
     def _read(self, request: ExtractionRequest) -> Extraction:
-        if self.missed is not None and f"{request.episode.occurred_at:%Y-%m-%d}" == self.missed.day:
+        day = f"{request.episode.occurred_at:%Y-%m-%d}"
+        if self.missed is not None and day == self.missed.day:
             return Extraction()
-        who, (relation, target) = request.episode.speaker or "", request.episode.text.split()
+        who, (relation, target, *since) = request.episode.speaker or "", request.episode.text.split()
         if relation == "over":
             return Extraction(endings=(ExtractedEnding(who, target),))
-        sentence = f"{who} {relation} {target}, as told on {request.episode.occurred_at:%Y-%m-%d}"
-        return Extraction(edges=(ExtractedEdge(who, relation, target, fact=sentence),))
+        if self.undated is not None and day == self.undated.day:
+            since = []
+        begin = datetime.fromisoformat(since[0]).replace(tzinfo=UTC) if since else None
+        sentence = f"{who} {relation} {target}, as told on {day}"
+        return Extraction(edges=(ExtractedEdge(who, relation, target, fact=sentence, valid_from=begin),))
 
 
-def chat(seed: int, facts: Sequence[str], *, late: bool) -> tuple[list[Turn], int]:
-    """Return up to five turns, in order or not, and the number of one of them."""
+def chat(seed: int, facts: Sequence[str], *, late: bool, dated: bool = False) -> tuple[list[Turn], int]:
+    """Return up to five turns, in order or not, and the number of one of them; some of them dated, all differently."""
     chance = random.Random(seed)
     turns = [Turn(f"2025-{month:02d}-10", chance.choice(facts)) for month in range(1, chance.randint(3, 6))]
+    if dated:
+        since = [f" 2025-{chance.randint(1, n):02d}-{20 + n}" if chance.random() < 0.6 else "" for n in range(1, 6)]
+        turns = [turn._replace(text=turn.text + day) for turn, day in zip(turns, since, strict=False)]
     if late:
         chance.shuffle(turns)
     return turns, chance.randrange(len(turns))
@@ -74,10 +91,11 @@ def exported(memory: GraphMemory) -> str:
     return lines.getvalue()
 
 
+@pytest.mark.parametrize("dated", [False, True])
 @pytest.mark.parametrize("late", [False, True])
-def test_a_forgotten_turn_leaves_no_date_behind(late: bool) -> None:
+def test_a_forgotten_turn_leaves_no_date_behind(late: bool, dated: bool) -> None:
     for seed in range(60):
-        turns, number = chat(seed, FACTS, late=late)
+        turns, number = chat(seed, FACTS, late=late, dated=dated)
         others = [turn for turn in turns if turn is not turns[number]]
         memory, ids = told(turns)
         never, _ = told(others)
@@ -85,12 +103,23 @@ def test_a_forgotten_turn_leaves_no_date_behind(late: bool) -> None:
             memory.forget(episode=ids[number])
             assert history(memory) == history(never), (seed, turns, number)
             assert turns[number].day not in exported(memory), (seed, turns, number)
+            assert turns[number].since not in exported(memory), (seed, turns, number)
 
 
+def test_turns_that_state_beginnings_give_the_same_facts_in_any_order() -> None:
+    for seed in range(60):
+        turns, _ = chat(seed, FACTS, late=True, dated=True)
+        memory, _ = told(turns)
+        in_order, _ = told(sorted(turns))
+        with memory, in_order:
+            assert history(memory) == history(in_order), (seed, turns)
+
+
+@pytest.mark.parametrize("dated", [False, True])
 @pytest.mark.parametrize("forgotten_first", [False, True])
-def test_a_forgotten_turn_leaves_no_date_in_the_ledger_of_merges(forgotten_first: bool) -> None:
+def test_a_forgotten_turn_leaves_no_date_in_the_ledger_of_merges(forgotten_first: bool, dated: bool) -> None:
     for seed in range(100):
-        turns, number = chat(seed, FACTS, late=False)
+        turns, number = chat(seed, FACTS, late=False, dated=dated)
         chance = random.Random(seed)
         turns = [turn._replace(speaker=chance.choice(["Maya", "Mia"])) for turn in turns]
         memory, ids = told([*turns, Turn("2024-01-10", "knows Zoe"), Turn("2024-02-10", "knows Bob", "Mia")])
@@ -103,6 +132,7 @@ def test_a_forgotten_turn_leaves_no_date_in_the_ledger_of_merges(forgotten_first
             if not forgotten_first:
                 memory.forget(episode=ids[number])
             assert turns[number].day not in exported(memory), (seed, turns, number)
+            assert turns[number].since not in exported(memory), (seed, turns, number)
 
 
 ENDS = (*FACTS, "over uses", "over lives_in")
@@ -119,10 +149,11 @@ def test_an_extraction_that_states_the_same_again_changes_nothing(facts: Sequenc
             assert history(memory) == before, (seed, turns)
 
 
+@pytest.mark.parametrize("dated", [False, True])
 @pytest.mark.parametrize("late", [False, True])
-def test_a_turn_that_states_nothing_when_it_is_extracted_again_leaves_no_date_behind(late: bool) -> None:
+def test_a_turn_that_states_nothing_when_it_is_extracted_again_leaves_no_date_behind(late: bool, dated: bool) -> None:
     for seed in range(60):
-        turns, number = chat(seed, FACTS, late=late)
+        turns, number = chat(seed, FACTS, late=late, dated=dated)
         sayings = Sayings()
         memory, _ = told(turns, sayings)
         never, _ = told([turn for turn in turns if turn is not turns[number]])
@@ -130,3 +161,41 @@ def test_a_turn_that_states_nothing_when_it_is_extracted_again_leaves_no_date_be
             sayings.missed = turns[number]
             memory.admin.backfill(again=True)
             assert history(memory) == history(never), (seed, turns, number)
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_turn_that_states_no_beginning_when_it_is_extracted_again_leaves_no_date_behind(late: bool) -> None:
+    for seed in range(60):
+        turns, number = chat(seed, FACTS, late=late, dated=True)
+        sayings = Sayings()
+        memory, _ = told(turns, sayings)
+        relation_and_target = " ".join(turns[number].text.split()[:2])
+        others = [turn._replace(text=relation_and_target) if turn is turns[number] else turn for turn in turns]
+        never, _ = told(others)
+        with memory, never:
+            sayings.undated = turns[number]
+            memory.admin.backfill(again=True)
+            assert history(memory) == history(never), (seed, turns, number)
+
+
+@pytest.mark.parametrize("relation", ["uses vim", "lives_in Rome"])
+@pytest.mark.parametrize("since", ["", " 2025-01-05"])
+def test_a_retracted_fact_stays_so_without_its_first_turn(relation: str, since: str) -> None:
+    memory, ids = told([Turn("2025-02-10", relation + since), Turn("2025-03-10", relation)])
+    with memory:
+        memory.retract(memory.facts("Maya")[0].id)
+        memory.forget(episode=ids[0])
+        [fact] = memory.history("Maya")
+        assert (fact.valid_from, f"{fact.valid_to:%Y-%m-%d}") == (fact.valid_to, "2025-03-10")
+        assert not [day for day in ("2025-02-10", "2025-01-05") if day in exported(memory)]
+
+
+def test_a_newer_export_brings_the_beginnings_that_its_turns_state() -> None:
+    memory, _ = told([Turn("2025-02-10", "uses vim")])
+    there = GraphMemory.open("memory://", extractor=Sayings(), embeddings="none", background=False)
+    with memory, there:
+        there.admin.import_(io.StringIO(exported(memory)))
+        memory.remember("uses vim 2025-01-05", occurred_at="2025-03-10", speaker="Maya")
+        memory.flush()
+        there.admin.import_(io.StringIO(exported(memory)))
+        assert exported(there).count('"at":"2025-01-05T00:00:00Z"') == 1
