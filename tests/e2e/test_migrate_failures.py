@@ -356,6 +356,7 @@ def test_stores_of_an_older_schema_are_brought_up_to_date(urls: tuple[str, str])
         with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as file:
             file.executescript(
                 "DROP INDEX edges_by_successor; DROP INDEX edges_with_ends; ALTER TABLE edges DROP COLUMN ends;"
+                "ALTER TABLE edges DROP COLUMN beginnings;"
                 "DROP TABLE move; DROP INDEX index_entries_incomplete; "
                 "DELETE FROM schema_migrations WHERE number >= 10"
             )

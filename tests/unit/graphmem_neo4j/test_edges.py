@@ -16,7 +16,7 @@ def row(n: int, *, gone: bool = False) -> list[Any]:
     """Return a row as ``edge_row`` has it; of one that is gone, only what filters read before."""
     known = [edge_id(n), home().key, entity_id(1), entity_id(2), "knows"]
     kind, begin = (None, None) if gone else ("SEMANTIC", AT)
-    return [*known, kind, "a fact", 1.0, begin, None, begin, None, None, (), 0.0, *([None] * 9), kind]
+    return [*known, kind, "a fact", 1.0, begin, None, begin, None, None, (), 0.0, *([None] * 10), kind]
 
 
 def hop(n: int, *, gone: bool = False) -> list[Any]:
