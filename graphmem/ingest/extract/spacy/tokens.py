@@ -59,9 +59,11 @@ def tokens(pipeline: Language, text: str, people: Iterable[str] = ()) -> Doc:
             merged.update(range(span.start, span.end))
             if len(span) > 1:
                 retokenizer.merge(span, attrs={"NORM": norm})
-            elif norm == _KNOWN_FIRM:
+            else:
                 span[0].norm_ = norm
-                span[0].lex.prefix_, span[0].lex.shape_ = "G", "Xxxxx"  # the models know words by these, too: ".NET"
+    for token in doc:
+        if token.norm_ == _KNOWN_FIRM != token.lower_:
+            token.lex.prefix_, token.lex.shape_ = "G", "Xxxxx"  # the models know words by these, too: "C#", ".NET"
     names = {name.text for _, name in relatives_names(doc)} | {name.split()[0] for name in people if name.strip()}
     after_name = False
     for token in doc:

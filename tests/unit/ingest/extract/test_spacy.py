@@ -629,6 +629,9 @@ def test_a_date_belongs_to_its_own_verb(say: Say) -> None:
         ("I live in Austin, Texas.", "lives_in", "Nora lives in Austin, Texas."),
         ("I work at Acme Inc.", "works_at", "Nora works at Acme Inc."),
         ("We use scikit-learn at work.", "uses", "Nora uses scikit-learn at work."),
+        ("We adopted pre-commit last week.", "adopted", "Nora adopted pre-commit in the week of 1 May 2023."),
+        ("I love C#!", "loves", "Nora loves C#."),
+        ("I work for Dwyer & Sons.", "works_at", "Nora works for Dwyer & Sons."),
         ("I have yoga every Tuesday at 6pm.", "has", "Nora has yoga every Tuesday at 6 pm."),
     ],
 )
