@@ -340,14 +340,16 @@ def _casing(name: str) -> int:
 def _is_renamed(mention: EntityMention, entity: Entity, alias: str) -> bool:
     """Return whether a name with the full name of an entity as an alias is its new one; a person keeps the first name.
 
-    The alias of anything else may be what it is a part or a kind of: "dark roast, also coffee".
+    The alias of anything else may be what it is a part or a kind of: "dark roast, also coffee", "Python 3.12, also
+    Python".
     """
     if alias not in (entity.canonical_name, canonical(entity.name)):
         return False
     first, _, last = alias.partition(" ")
     if entity.entity_type == "person":
         return bool(last) and mention.canonical.startswith(f"{first} ")
-    return entity.entity_type in _RENAMED and not (entity.name.islower() or mention.display.islower())
+    is_part = mention.canonical.startswith(f"{alias} ")
+    return entity.entity_type in _RENAMED and not (is_part or entity.name.islower() or mention.display.islower())
 
 
 def _untyped(by_type: Mapping[str, Entity]) -> Entity | None:

@@ -457,6 +457,8 @@ def test_the_full_name_counts_for_the_turns_before_the_one_that_tells_it(backend
         ("User", "Ann Lee", "person", True),
         ("Twitter", "X Corp", "organization", True),
         ("Falcon", "Kestrel", "project", True),
+        ("Python", "Python 3.12", "tool", False),
+        ("Jira", "Atlassian Jira Cloud", "tool", True),
         ("coffee", "Dark Roast", "concept", False),
         ("Oslo", "Grünerløkka", "location", False),
         ("owner of the Salt Cellar", "Bernadette Quill", "person", True),
