@@ -165,8 +165,8 @@ class Grounds:
         occurring |= currencies or _CURRENCIES.keys()  # without any a model may know which one is meant
         occurring |= {name for name in _CALENDAR if not occurring.isdisjoint((name[:3], name[:4]))}  # "mon to thurs"
         self._words = frozenset(occurring)
-        alphabetic = (pair for sequence in sequences for pair in pairwise(sequence) if all(map(str.isalpha, pair)))
-        self._pairs = frozenset(map("".join, alphabetic))
+        pairs = (pair for sequence in sequences for pair in pairwise(sequence) if all(map(str.isalpha, pair)))
+        self._pairs = frozenset("".join(pair) for pair in pairs if pair[1] not in STOP_WORDS)  # not Paula in "Paul a"
         self._stems = frozenset(stem(word) for word in self._words)
         spelled = (number for sequence in sequences for number in spelled_numbers(sequence))
         numbers = {number for word in (*self._words, *spelled) for number in _NUMBER.findall(word)}
@@ -177,7 +177,8 @@ class Grounds:
         short = (match for word in self._words if (match := _NUMERONYM.fullmatch(word)))
         self._numeronyms = frozenset((match[1], int(match[2]) + 2, match[3]) for match in short)
         self._marked = frozenset(token for text in texts for token in _SHORT_NAME.findall(text))
-        self._initials = frozenset(found.replace(".", "") for text in texts for found in _INITIALS.findall(text))
+        initials = (found.replace(".", "") for text in texts for found in _INITIALS.findall(text))
+        self._initials = frozenset(found for found in initials if found.lower() not in _NO_NAMES)
         self._phrases = "\n".join(f" {' '.join(sequence)} " for sequence in sequences)
         self._joined = "\n".join("".join(sequence) for sequence in sequences)
 

@@ -367,6 +367,7 @@ def test_a_name_that_the_text_does_not_have_is_not_grounded(name: str) -> None:
         ("Will you tell us?", "United States", "location", False),
         ("I moved to the US.", "Union", "location", False),
         ("I merged the PR.", "Priya Raman", "person", False),
+        ("We met at 3 PM.", "Pacific Museum", "location", False),
     ],
 )
 def test_initials_ground_the_name_that_they_stand_for(text: str, name: str, kind: str, kept: bool) -> None:
@@ -381,6 +382,8 @@ def test_initials_ground_the_name_that_they_stand_for(text: str, name: str, kind
         ("I use vscode.", "VS Code", True),
         ("I am on tik tok.", "TikTok", True),
         ("Put the old reads and code there.", "Theo", False),
+        ("Is Paul a doctor?", "Paula", False),
+        ("I met Rob in Oslo.", "Robin", False),
         ("At 10 30 I left.", "1030", False),
         ("I was born in '92.", "1992", True),
         ("I was born in '92.", "1982", False),
