@@ -179,6 +179,7 @@ _DAY = re.compile(r"\d{4}(?:[-/]\d{1,2}[-/]\d{1,2}|\d{4})\Z")
 Item = Mapping[str, Any]
 _PREPOSITIONS = frozenset("by during from in on since the until".split())
 _LONGEST_DATE = 60
+_YEAR = timedelta(days=365)
 _LATEST = datetime(9998, 1, 1, tzinfo=UTC)
 
 
@@ -384,8 +385,9 @@ def ended_in(
         number = _number(fields.get("known"))
         stated = _first(fields, ("at", "valid_to", "until"))[1]
         at = read_end(stated, dropped, told_at)
-        if at is not None and told_at is not None and _text(stated) == str(told_at.year):
-            at = min(at, told_at)
+        begin = read_time(stated, Counter(), told_at)
+        if told_at and at and begin and begin <= told_at < at and at - begin >= _YEAR:
+            at = told_at
         ended = EndedItem(
             known=number,
             source=_first(fields, _SOURCE)[1],

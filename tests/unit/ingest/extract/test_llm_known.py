@@ -253,6 +253,8 @@ def test_the_named_ends_of_a_known_fact_count_more_than_its_number(
     ("at", "end"),
     [
         ("2025", AT),
+        ("early 2025", AT),
+        ("this year", AT),
         ("2024", datetime(2025, 1, 1, tzinfo=UTC)),
         ("2025-01", datetime(2025, 2, 1, tzinfo=UTC)),
         ("2025-12-31", datetime(2026, 1, 1, tzinfo=UTC)),
