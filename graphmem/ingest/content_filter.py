@@ -63,6 +63,11 @@ _ANSWERS = frozenset(
     """.split()
 )
 """Words that tell something after a question: "When do you run?" "Morning."."""
+_PHRASES = re.compile(
+    r"\b(?:(?:good|great|happy|lovely|nice) (?:morning|afternoon|evening|night|weekend|birthday)|see (?:you|ya) later|"
+    r"hi|hello|hey|thanks|thank you|bye|goodbye|welcome)(?: (?:all|everyone|everybody|folks|team|guys))?\b"
+)
+"""Phrases in which these words tell nothing."""
 _SMALL_TALK_WORDS = 8
 
 
@@ -70,7 +75,7 @@ def is_small_talk(text: str, *, after_question: bool = False) -> bool:
     """Return whether a turn is only a greeting, thanks, laughter, assent or symbols, from which nothing can be learned.
 
     A short list of English words: anything else counts as content. After a question, assent, symbols and words for
-    people and times are content.
+    people and times are content, but "Good morning!" isn't.
     """
     if len(text) > 80:
         return False
@@ -79,7 +84,7 @@ def is_small_talk(text: str, *, after_question: bool = False) -> bool:
         return not after_question and bool(text.strip())
     if len(said) > _SMALL_TALK_WORDS or not _GREETINGS.issuperset(said):
         return False
-    return not (after_question and _ANSWERS.intersection(said))
+    return not (after_question and _ANSWERS.intersection(_PHRASES.sub(" ", " ".join(said)).split()))
 
 
 # Code and raw data --------------------------------------------------------------------------------
