@@ -31,7 +31,7 @@ _ANY_CASE, _EXACT = (
     "|".join(re.escape(name) for name in sorted(SOFTWARE_WITH_SIGNS) if ("-" in name) is exact)
     for exact in (False, True)
 )
-_SOFTWARE = re.compile(rf"(?<![\w.@#+/-])(?:(?i:{_ANY_CASE})|{_EXACT})(?![\w@#+/-]|[.]\w)")
+_SOFTWARE = re.compile(rf"(?<![\w.@#+/-])(?:(?i:{_ANY_CASE})|{_EXACT})(?![\w@#+/-]|[.]\w| m(?:aj|in)or\b)")
 """Names of software that the tokenizer splits or the models don't know: "C#", "scikit-learn"."""
 
 _KNOWN_FIRM = "google"  # which the models always read as the name of an organization

@@ -909,6 +909,10 @@ def test_a_project_is_no_person(say: Say) -> None:
     assert {e.name: e.entity_type for e in say("Project Heron is late.").entities} == {"Project Heron": "project"}
 
 
+def test_a_key_in_music_is_no_software(say: Say) -> None:
+    assert [e.name for e in say("We played the sonata in C# minor.").entities] == ["Nora", "sonata"]
+
+
 TYPES = [
     ("Phoebe, you have to try this.", "Phoebe", "person"),
     ("I have to ask Claudia about the room.", "Claudia", "person"),
