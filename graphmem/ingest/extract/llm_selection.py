@@ -293,6 +293,7 @@ T = TypeVar("T")
 _SPEAKER_WORDS = frozenset({"i", "me", "my", "myself", "mine", "speaker", "the speaker"})
 _ADDRESSEE_WORDS = frozenset({"you", "your", "yourself", "addressee", "the addressee"})
 _USER_WORDS = frozenset({"user", "the user"})
+_I_AM_A_USER = re.compile(r"\bI(?:['’]?m| am| was) an? (?:[\w-]+ ){0,3}?user\b", re.IGNORECASE)
 _PRONOUNS = frozenset(
     "he him his she her hers they them their theirs we our ours you your yours this that these those who someone "
     "somebody everyone everybody anyone anybody nobody himself herself themselves ourselves yourself".split()
@@ -361,7 +362,8 @@ class _Selection:
         speaker = speaker_name(episode)
         addressee = display_name(request.addressee) if request.addressee else None
         is_user = role_kind(episode.role) in (None, "user")
-        about_users = is_user and "user" in words(episode.text)  # of what the speaker makes: "the user clicks twice"
+        others = _I_AM_A_USER.sub("", episode.text)
+        about_users = is_user and "user" in words(others)  # of what the speaker makes: "the user clicks twice"
         self._referents = {
             **dict.fromkeys(_SPEAKER_WORDS, speaker),
             **dict.fromkeys(_ADDRESSEE_WORDS, addressee),

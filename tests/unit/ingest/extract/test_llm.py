@@ -417,7 +417,13 @@ def test_i_is_the_speaker_and_you_the_addressee() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "source"), [("I like tea.", "Bob"), ("The user clicks twice.", "the user"), ("Users hate it.", "the user")]
+    ("text", "source"),
+    [
+        ("I like tea.", "Bob"),
+        ("I'm a long-time user of it.", "Bob"),
+        ("The user clicks twice.", "the user"),
+        ("Users hate it.", "the user"),
+    ],
 )
 def test_the_user_is_the_speaker_unless_the_text_is_about_users(text: str, source: str) -> None:
     found = extraction(said(answer({"source": "the user", "relation": "likes", "target": "tea"})), text=f"{text} Tea.")
