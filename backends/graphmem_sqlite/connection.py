@@ -222,18 +222,20 @@ class Database:
 
     def _connect_read_only(self) -> sqlite3.Connection:
         try:
-            return self._connect_to_known(writable=False)
+            connection = self._connect_to_known(writable=False)
         except sqlite3.OperationalError:
             if has_log(self.file.path):
                 raise  # the rows in the log would be missing
             # SQLite can't create a log in a read-only folder; as long as nobody writes there, none is needed
             self._mode, self._version = _IMMUTABLE, file_version(self.file.path)
             return self._connect_to_known(writable=False)
+        self._version = None
+        return connection
 
     def _follow_writers(self) -> None:
         """Reopen a file that was opened as immutable, once another process writes to it."""
         with self._lock:
-            if self._version == file_version(self.file.path):
+            if self._closed or self._version in (None, file_version(self.file.path)):
                 return
             _pool.close(self)
             before, self._mode = self._writer, "ro"
@@ -267,7 +269,7 @@ class Database:
         self._require_open()
         self._require_same_file()
         with translated(self.name):
-            if self._mode == _IMMUTABLE:
+            if self._version is not None:
                 self._follow_writers()
             version = self._version
             connection = _pool.take(self)
@@ -294,8 +296,15 @@ class Database:
                 self._snapshot.connection = before
 
     def _put_back(self, connection: sqlite3.Connection, version: FileVersion | None) -> None:
-        _pool.put(self, connection)
-        if self._closed or self._version != version:
+        if version is None:
+            _pool.put(self, connection)
+        else:
+            with self._lock:  # of `_follow_writers`, after which nobody may take the connection
+                if self._version == version:
+                    _pool.put(self, connection)
+                else:
+                    connection.close()
+        if self._closed:
             _pool.close(self)
 
     @contextmanager

@@ -8,7 +8,8 @@ import struct
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import closing
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,7 @@ from graphmem.errors import (
 )
 from graphmem.models import Changes, Edge, EdgeBeginning, EntityQuery, Episode, EpisodeExpiry, EpisodeQuery, Scope
 from graphmem.registry import open_backend
+from graphmem_sqlite import connection
 from graphmem_sqlite.file import APPLICATION_ID
 from tests.integration.sqlite.support import MOMENT, SCOPE, entity, files_in, of, raw, start, store_at, unprivileged
 
@@ -316,6 +318,39 @@ def test_a_reader_in_a_read_only_folder_sees_what_another_process_writes_later(f
     with unprivileged():
         assert [*seen, reader.stats(SCOPE).episodes] == [1, 2, 2]
         reader.close()
+
+
+def test_a_connection_to_the_state_before_another_process_wrote_is_not_used_again(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = a_store(folder / "memory.db")
+    path.chmod(0o644)
+    folder.chmod(0o755)
+    pool, seen = vars(connection)["_pool"], list[int]()
+    put = pool.put
+
+    def put_and_read(owner: connection.Database, reader: sqlite3.Connection) -> None:
+        put(owner, reader)
+        if not seen:
+            seen.append(-1)
+            seen.append(store.stats(SCOPE).episodes)  # as another thread may read at this moment
+
+    with ExitStack() as snapshot:
+        with unprivileged():
+            store = store_at(path)
+            snapshot.enter_context(vars(store)["_database"].snapshot())
+            assert store.stats(SCOPE).episodes == 0
+        writer = start(WRITE, path)
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == "written\n"
+        with unprivileged(), ThreadPoolExecutor(1) as thread:
+            assert thread.submit(store.stats, SCOPE).result().episodes == 1
+            monkeypatch.setattr(pool, "put", put_and_read)
+            snapshot.close()
+            assert store.stats(SCOPE).episodes == 1
+    writer.communicate("go on\ngo on\n", timeout=60)
+    store.close()
+    assert 0 not in seen
 
 
 def test_a_log_that_may_not_be_read_is_not_missed_through_a_symbolic_link(folder: Path) -> None:
