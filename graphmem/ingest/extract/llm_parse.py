@@ -88,7 +88,8 @@ def _joined(value: object) -> dict[str, Any] | None:
     """Return a list of extractions, such as one for each episode, as one; None for any other value."""
     items = cast("list[object]", value) if isinstance(value, list) else []
     each = [_lowered(cast("Mapping[object, Any]", item)) if isinstance(item, Mapping) else {} for item in items]
-    if not items or not all(_KEYS & fields.keys() and not _OF_AN_ITEM & fields.keys() for fields in each):
+    told = [fields for fields in each if not fields or fields.keys() - _EPISODE]  # of others the number is all there is
+    if not told or not all(map(_is_extraction, told)):
         return None
     joined: dict[str, list[object]] = {name: [] for name in _LISTS}
     for fields in each:
@@ -97,6 +98,12 @@ def _joined(value: object) -> dict[str, Any] | None:
             for item in _items(fields, keys):
                 joined[name].append({**number, **cast("Item", item)} if isinstance(item, Mapping) else item)
     return joined
+
+
+def _is_extraction(fields: Mapping[str, Any]) -> bool:
+    """Return whether an object in a list has lists of an extraction, and isn't an item with its own relations."""
+    has_lists = bool(_KEYS & fields.keys()) or isinstance(fields.get("ended"), list)
+    return has_lists and not (_OF_AN_ITEM | {"entity"}) & fields.keys()
 
 
 def _fields(value: Mapping[object, Any]) -> dict[str, Any]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from graphmem.ingest.extract.llm_parse import edges_in, entities_in, read_confidence, read_end, read_time
+from graphmem.ingest.extract.llm_parse import edges_in, entities_in, find_json, read_confidence, read_end, read_time
 from graphmem.protocols import ExtractedEdge, ExtractedEntity
 
 
@@ -173,6 +174,20 @@ def test_an_end_reaches_to_the_last_moment_of_its_day_month_or_year(stated: str,
     found = read_end(stated, Counter())
     assert found is not None
     assert found.isoformat() == end
+
+
+def test_a_list_by_turn_may_have_turns_without_facts() -> None:
+    each = [{"episode": 1, "facts": [["Ann", "likes", "tea"]]}, {"episode": 2}, {"episode": 3, "ended": [{"known": 1}]}]
+    assert find_json(json.dumps(each)) == {
+        "entities": [],
+        "facts": [["Ann", "likes", "tea"]],
+        "ended": [{"episode": 3, "known": 1}],
+    }
+
+
+def test_entities_with_relations_of_their_own_are_no_list_by_turn() -> None:
+    entities: list[dict[str, Any]] = [{"entity": name, "type": "person", "relations": []} for name in ("Ann", "Bob")]
+    assert find_json(json.dumps(entities)) == entities
 
 
 @pytest.mark.parametrize(
