@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from graphmem.ingest.extract.llm_parse import read_number
 from graphmem.llm.chat import ListQuestion
 from graphmem.llm.structured import array_of, object_of
 
@@ -71,11 +72,5 @@ class _Judge:
     def ask(self, new: Sequence[str], known: Sequence[str]) -> Pairs:
         """Return the pairs that the model names; raise `ExtractionFailed` without a readable reply."""
         items = self._question.ask(dict(zip(self._blocks, (known, new), strict=True)))
-        pairs = [(_position(item.get("new")), _position(item.get("known"))) for item in items]
-        return [(n, k) for n, k in pairs if 0 <= n < len(new) and 0 <= k < len(known)]
-
-
-def _position(number: object) -> int:
-    """Return the position of a line by its number, which some models quote; -1 for anything else."""
-    text = str(number)
-    return int(text) - 1 if text.isdecimal() and len(text) < 6 else -1
+        pairs = [(read_number(item.get("new")) or 0, read_number(item.get("known")) or 0) for item in items]
+        return [(n - 1, k - 1) for n, k in pairs if 0 < n <= len(new) and 0 < k <= len(known)]

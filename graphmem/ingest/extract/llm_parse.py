@@ -389,7 +389,7 @@ def ended_in(
     """
     for item in _items(value, ENDING_KEYS) if isinstance(value, dict) else ():
         fields = _lowered(cast("Mapping[object, Any]", item)) if isinstance(item, Mapping) else {"known": item}
-        number = _number(fields.get("known"))
+        number = read_number(fields.get("known"))
         stated = _first(fields, ("at", "valid_to", "until"))[1]
         at = read_end(stated, dropped, told_at)
         begin = read_time(stated, Counter(), told_at)
@@ -422,7 +422,7 @@ def by_episode(value: dict[str, Any] | list[Any], texts: Sequence[Collection[str
     for name, keys in _LISTS.items():
         for item in _items(value, keys):
             fields = _lowered(cast("Mapping[object, Any]", item)) if isinstance(item, Mapping) else {}
-            number = _number(next((fields[key] for key in _EPISODE if key in fields), None))
+            number = read_number(next((fields[key] for key in _EPISODE if key in fields), None))
             if number is None or not 1 <= number <= count:
                 said = stems(str(cast("object", item)))
                 number = max(range(1, count + 1), key=lambda n: (len(said.intersection(texts[n - 1])), n))
@@ -430,7 +430,8 @@ def by_episode(value: dict[str, Any] | list[Any], texts: Sequence[Collection[str
     return cast("list[dict[str, Any]]", parts)
 
 
-def _number(value: object) -> int | None:
+def read_number(value: object) -> int | None:
+    """Parse a whole number of at most five digits, which may be quoted; None for anything else."""
     text = _text(value)
     return int(text) if text.isdecimal() and len(text) < 6 else None
 
