@@ -46,6 +46,8 @@ _BESIDE_DATES = frozenset(
     "morning noon afternoon evening am pm".split()
 )
 
+_ONCE = frozenset({"has_deadline", "scheduled_for"})
+"""Relations to a single day, even if a reply states them without a plan."""
 _CALENDAR = (*WEEKDAYS, *(month for month in MONTHS if month != "may"))
 
 _NUMBER = re.compile(r"\d+")
@@ -451,13 +453,15 @@ class _Selection:
         """Return an edge whose target is a date ahead as a state since it was told, until the end of that date.
 
         "The launch is scheduled for 2 June" is so from the day on which it is said, whatever the reply says. A birthday
-        holds for good, and so does a weekday, unless it is planned.
+        holds for good, and so does a weekday, unless it is planned or a deadline.
         """
-        is_anniversary = self._ontology.relation(edge.relation) in ANNIVERSARIES
+        relation = self._ontology.relation(edge.relation)
+        is_anniversary = relation in ANNIVERSARIES
         day, *further = find_dates(edge.target, self._told_at, future=True) or (None,)
         if day is None:
             return edge
-        if canonical(day.text) in WEEKDAYS and (further or edge.certainty == "stated"):
+        is_habit = edge.certainty == "stated" and relation not in _ONCE
+        if canonical(day.text) in WEEKDAYS and (further or is_habit):
             return edge  # every week: "Friday 12:00 to Monday 08:00", "closed on Sunday"; what is ahead is planned
         if day.begin <= self._told_at and not is_anniversary:
             return edge

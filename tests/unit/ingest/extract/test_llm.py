@@ -473,11 +473,19 @@ def test_a_date_ahead_holds_since_it_was_told_until_it_is_past(
 
 
 @pytest.mark.parametrize(
-    ("target", "certainty", "until"),
-    [("Sunday", "stated", None), ("Sunday", "plan", "2023-05-15"), ("next Sunday", "stated", "2023-05-15")],
+    ("relation", "target", "certainty", "until"),
+    [
+        ("closed_on", "Sunday", "stated", None),
+        ("closed_on", "Sunday", "plan", "2023-05-15"),
+        ("closed_on", "next Sunday", "stated", "2023-05-15"),
+        ("due_on", "Sunday", "stated", "2023-05-15"),
+        ("scheduled_for", "Sunday", "stated", "2023-05-15"),
+    ],
 )
-def test_a_weekday_is_every_week_unless_it_is_planned(target: str, certainty: str, until: str | None) -> None:
-    edge = {"source": "Acme Corp", "relation": "closed_on", "target": target, "certainty": certainty}
+def test_a_weekday_is_every_week_unless_it_is_planned(
+    relation: str, target: str, certainty: str, until: str | None
+) -> None:
+    edge = {"source": "Acme Corp", "relation": relation, "target": target, "certainty": certainty}
     [found] = extraction(said(answer(edge)), f"Acme Corp, {target}!").edges
     assert (found.valid_to and f"{found.valid_to:%Y-%m-%d}") == until
 
