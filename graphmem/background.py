@@ -319,7 +319,8 @@ class ScopedJob:
     step
         Does the next piece of work in a scope; returns whether it was the last. Errors are handled as in
         `BackgroundJob`, and the scope stays in the queue. In a read-only store, the work is left to other processes;
-        a scope whose index is of another model is tried again each minute, without delaying the others.
+        a scope whose index is of another model is tried again when the job wakes, at the latest after a minute, and
+        delays no other.
     gather
         As for `BackgroundJob`.
     serves
