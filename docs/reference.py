@@ -38,8 +38,8 @@ _SETTINGS = """# Settings
 
 A setting can be given as a keyword argument of `GraphMemory.open`, as an environment variable (`GRAPHMEM_` followed by
 the name in capitals) or as a line of `graphmem.toml` in the working directory. An argument takes precedence over a
-variable, and a variable over the file. On the command line, `--config FILE` names another file, and `graphmem config`
-prints the values in force. In the file, settings are top-level keys:
+variable, and a variable over the file. An empty variable counts as unset. On the command line, `--config FILE` names
+another file, and `graphmem config` prints the values in force. In the file, settings are top-level keys:
 
 ```toml
 store = "sqlite:///memory.db"

@@ -62,6 +62,7 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(
         env_prefix=_PREFIX,
+        env_ignore_empty=True,  # Docker Compose passes unset variables as empty ones
         toml_file="graphmem.toml",
         frozen=True,
         extra="forbid",
@@ -324,7 +325,7 @@ class Settings(BaseSettings):
         """
         path = Path("graphmem.toml" if config is None else config)
         in_file = tomllib.loads(path.read_text("utf-8")) if path.is_file() else {}
-        variables = {variable.lower(): variable for variable in os.environ}
+        variables = {variable.lower(): variable for variable, value in os.environ.items() if value}
         arguments = set(given)
 
         def origin(name: str) -> str:

@@ -230,8 +230,18 @@ def test_variable_of_a_table_that_is_not_json_is_refused_by_name(monkeypatch: py
         Settings()
 
 
-def test_empty_variable_of_a_model_means_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GRAPHMEM_LLM", "")
+@pytest.mark.parametrize(("name", "kept"), [("llm", "anthropic:claude"), ("recall_limit", 7)])
+def test_an_empty_variable_counts_as_unset(
+    name: str, kept: str | int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "graphmem.toml").write_text('llm = "anthropic:claude"\nrecall_limit = 7\n')
+    monkeypatch.setenv(f"GRAPHMEM_{name}".upper(), "")
+    assert getattr(Settings(), name) == kept
+    assert Settings.origins()[name] == "graphmem.toml"
+
+
+def test_a_variable_can_set_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRAPHMEM_LLM", "none")
     assert Settings().llm is None
 
 
