@@ -119,6 +119,11 @@ def test_a_file_that_is_not_there_is_exit_code_2_and_makes_no_store(shell: Shell
     assert list(shell.folder.iterdir()) == []
 
 
+def test_a_turn_is_read_from_standard_input(shell: Shell) -> None:
+    assert shell.run("remember", "-", "--extractor", "none", stdin="Hello there\n").code == 0
+    assert "Hello there" in shell.run("episodes").out
+
+
 def test_standard_input_is_read(shell: Shell) -> None:
     ran = shell.run("ingest", "-", "--extractor", "none", "--json", stdin='{"text": "Hello"}\n{"text": "World"}\n')
 

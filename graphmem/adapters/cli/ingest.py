@@ -180,7 +180,10 @@ def _previewed(session: Session) -> GraphMemory:
 
 def remember(
     session: Session,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="Text of the turn.", show_default=False)],
+    text: Annotated[
+        str,
+        typer.Argument(metavar="TEXT", help="Text of the turn; - reads it from standard input.", show_default=False),
+    ],
     speaker: Annotated[
         str | None, typer.Option(metavar="NAME", help='Name of the speaker; "I" in the text refers to them.')
     ] = None,
@@ -197,6 +200,7 @@ def remember(
     Episodes of the scope that still wait are extracted before it, in their order, and the counts are those of all of
     them. With --extractor none, the turn is only stored, and waits as well.
     """
+    text = sys.stdin.read() if text == "-" else text
     if not text.strip():
         raise typer.BadParameter("TEXT is empty")
     said_at = None if at is None else moment("--at", at)
