@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 from graphmem.communities.graph import UNIT, EntityGraph, Facts, Ints, Pairs, modularity, pairs_of, read_facts, runs
 from graphmem.communities.planning import Before
 from graphmem.errors import GraphTooLarge, InvalidInput, MissingExtra
-from graphmem.index.arrays import entries
 from graphmem.models import CommunityAlgorithm, Partition, Scope, propagation_tries
+from graphmem.models.arrays import entries
 from graphmem.protocols import CommunityDetector, GraphBackend
 from graphmem.settings import Settings
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from graphmem.index.arrays import GrowingArray
 from graphmem.index.copies import MEMORY, Copies
 from graphmem.index.stored_vectors import packed, unpacked
 from graphmem.models import Entity, IndexEntry, Scope
+from graphmem.models.arrays import GrowingArray
 from graphmem.process import one_blas_thread
 from graphmem.protocols import GraphBackend
 from graphmem.text.names import obstacle, spellings

@@ -24,7 +24,6 @@ import numpy as np
 
 from graphmem.embed import Embedder
 from graphmem.errors import BackendUnavailable, StoreReadOnly
-from graphmem.index.arrays import GrowingArray
 from graphmem.index.copies import MEMORY
 from graphmem.index.entity_vectors import EntityVectors, Vectors, entity_entry, waiting_entry
 from graphmem.index.follower import UnindexedScan
@@ -39,6 +38,7 @@ from graphmem.models import (
     MergeMethod,
     Scope,
 )
+from graphmem.models.arrays import GrowingArray
 from graphmem.process import one_blas_thread
 from graphmem.protocols import GraphBackend
 from graphmem.text.names import is_same_spelling, may_be_same, numbers_differ, obstacle, short_forms, spellings

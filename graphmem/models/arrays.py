@@ -1,11 +1,61 @@
-"""Types of arrays."""
+"""Types of arrays, arrays that grow, and the rows of a CSR graph."""
 
 from __future__ import annotations
 
+from typing import Any, Generic, TypeVar
+
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 Float32s = NDArray[np.float32]
 Float64s = NDArray[np.float64]
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+S = TypeVar("S", bound=np.generic)
+
+
+class GrowingArray(Generic[S]):
+    """A numpy array whose first axis grows.
+
+    Parameters
+    ----------
+    dtype
+        Type of the elements.
+    width
+        Length of a row; None for a one-dimensional array.
+    """
+
+    def __init__(self, dtype: DTypeLike, width: int | None = None) -> None:
+        self._rows: NDArray[Any] = np.empty((0,) if width is None else (0, width), dtype)
+        self._size = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    @property
+    def nbytes(self) -> int:
+        """Size in memory in bytes, with the room to grow."""
+        return self._rows.nbytes
+
+    @property
+    def rows(self) -> NDArray[S]:
+        """A view of the rows in order; valid until the next `extend`."""
+        return self._rows[: self._size]
+
+    def extend(self, rows: NDArray[Any]) -> None:
+        """Add rows at the end."""
+        needed = self._size + len(rows)
+        if needed > len(self._rows):
+            shape = (max(needed, 2 * len(self._rows)), *self._rows.shape[1:])
+            larger = np.empty(shape, self._rows.dtype)
+            larger[: self._size] = self.rows
+            self._rows = larger
+        self._rows[self._size : needed] = rows
+        self._size = needed
+
+
+def entries(begin: Int64s, nodes: Int64s) -> Int64s:
+    """Return the concatenated positions of the nodes' rows in the arrays of a CSR graph."""
+    first, length = begin[nodes], begin[nodes + 1] - begin[nodes]
+    offset = np.cumsum(length) - length
+    return np.arange(int(length.sum()), dtype=np.int64) + np.repeat(first - offset, length)

@@ -9,9 +9,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from graphmem.index.arrays import GrowingArray
 from graphmem.models import Episode
-from graphmem.models.arrays import Float32s
+from graphmem.models.arrays import Float32s, GrowingArray
 from graphmem.search.episode_text import adds_words, is_instruction, spoken, tells
 from graphmem.search.late_interaction import STATED_MATCH, TokenIndex
 from graphmem.search.lexical import Lexicon, Sessions

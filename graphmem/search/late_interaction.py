@@ -14,9 +14,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from graphmem.index.arrays import GrowingArray
 from graphmem.index.stored_vectors import piece_width, projected
-from graphmem.models.arrays import Float32s, Int64s
+from graphmem.models.arrays import Float32s, GrowingArray, Int64s
 from graphmem.search.lexical import Sessions
 
 DISCOUNT = {-2: 0.7, -1: 0.85, 1: 0.75, 2: 0.6}

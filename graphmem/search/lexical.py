@@ -15,8 +15,7 @@ from collections.abc import Hashable, Iterable, Sequence
 
 import numpy as np
 
-from graphmem.index.arrays import GrowingArray
-from graphmem.models.arrays import Float32s, Int64s
+from graphmem.models.arrays import Float32s, GrowingArray, Int64s
 
 REACH = (-2, -1, 1, 2)
 """Distances of the neighbors in the window."""

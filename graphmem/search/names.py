@@ -15,8 +15,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from graphmem.index.arrays import GrowingArray, entries
-from graphmem.models.arrays import Float32s, Float64s, Int64s
+from graphmem.models.arrays import Float32s, Float64s, GrowingArray, Int64s, entries
 from graphmem.text.names import plain
 from graphmem.text.normalize import STOP_WORDS
 

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphmem.errors import IndexMismatch
-from graphmem.index.arrays import GrowingArray
 from graphmem.models import IndexKind, Scope
+from graphmem.models.arrays import GrowingArray
 from graphmem.process import one_blas_thread
 from graphmem.protocols.vectors import VectorHit, VectorIndex, VectorRows, VectorState
 
