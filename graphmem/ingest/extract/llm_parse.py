@@ -358,10 +358,11 @@ def read_end(value: object, dropped: Counter[str], told_at: datetime | None = No
         months = 1 if match[2] else 12
     elif _QUARTER.match(text):
         months = 3
-    elif (span := _in_words(text, told_at)) is not None:
-        return span.until
+    elif _DAY.match(text):
+        return begin + timedelta(days=1) if begin < _LATEST else begin
     else:
-        return begin + timedelta(days=1) if _DAY.match(text) and begin < _LATEST else begin
+        span = _in_words(text, told_at)
+        return begin if span is None else span.until
     if begin >= _LATEST:
         return begin
     year, month = divmod(begin.year * 12 + begin.month - 1 + months, 12)
