@@ -32,10 +32,10 @@ Similarity = Annotated[float, Field(ge=0.5, le=1.0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
 _OR_NONE = BeforeValidator(lambda given: None if given in ("", "none") else given)
 """Reads what stands for None, which TOML and the environment don't have."""
-Days = Annotated[float, Field(ge=0.0, le=5e5, allow_inf_nan=False)]  # so many days ago is still a date
+Days = Annotated[float, Field(ge=0.0, le=5e5, allow_inf_nan=False)]  # a datetime can be that long ago
 RetentionDays = Annotated[Days | None, _OR_NONE]
 _SECRETS = ("store_password", "qdrant_api_key", "redact_key")
-Seconds = Annotated[float, Field(gt=0.0, le=1e9, allow_inf_nan=False)]  # as for days
+Seconds = Annotated[float, Field(gt=0.0, le=1e9, allow_inf_nan=False)]  # a datetime can be that far ahead
 _PREFIX = "GRAPHMEM_"
 _OTHER_VARIABLES = frozenset("DATA NEO4J_URL REQUIRE_NEO4J SCREENSHOTS SOAK".split())
 """Variables of the notebooks and the test suite, in addition to those that begin with TEST_."""

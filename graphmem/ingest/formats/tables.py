@@ -27,7 +27,7 @@ from graphmem.ingest.records import (
 
 _WHEN = re.compile(r"(?:date|time|[_ ]at)$")
 _NOT_WHEN = re.compile(r"birth|due|end|expir|until|deadline|clos|delet|renew|valid")
-_FEW_LINES = 50  # of a row, after each of which it may end; later, after a line with an odd number of quotes
+_FEW_LINES = 50  # lines of a row that are each tried as its last one; of later lines only those that change quoting
 _MAX_TRIES = 60  # to end a row
 _limit_lock = threading.Lock()
 

@@ -232,10 +232,15 @@ def without_telling(edge: Edge, removed: Mapping[str, datetime], left: Sequence[
     removed
         Episode id → when it told the fact.
     left
-        Its other episodes. If a removed one stated the beginning that counts, or the fact counted as told by it first,
-        it begins when the first of them says that states a beginning, or else with the first telling. Only the
-        beginning of an event stays, and one of which it isn't recorded who stated it, if that was told first.
-        A retracted fact stays retracted.
+        Its other episodes.
+
+    Returns
+    -------
+    Edge
+        If a removed episode stated the current beginning or was the first to tell the fact, the beginning is the first
+        one that the remaining episodes state, or else the time of their first telling. These keep their beginning:
+        events and past facts, unless a removed episode stated it, and facts that have a stated beginning without a
+        recorded source, if all remaining tellings are later. A retracted fact stays retracted.
     """
     told, times = edge.told_at, {source.told_at for source in left}
     counted = {each.by for each in edge.beginnings if each.at == edge.valid_from and not edge.valid_from_assumed}
