@@ -61,12 +61,11 @@ def tokens(pipeline: Language, text: str, people: Iterable[str] = ()) -> Doc:
                 retokenizer.merge(span, attrs={"NORM": norm})
             else:
                 span[0].norm_ = norm
-    for token in doc:
-        if token.norm_ == _KNOWN_FIRM != token.lower_:
-            token.lex.prefix_, token.lex.shape_ = "G", "Xxxxx"  # the models know words by these, too: "C#", ".NET"
     names = {name.text for _, name in relatives_names(doc)} | {name.split()[0] for name in people if name.strip()}
     after_name = False
     for token in doc:
+        if token.norm_ == _KNOWN_FIRM != token.lower_:
+            token.lex.prefix_, token.lex.shape_ = "G", "Xxxxx"  # the models know words by these, too: "C#", ".NET"
         is_given = token.text in PLAIN_NAMES
         if token.text in names or (is_given and not after_name):  # not Falk of "Peter Falk"
             token.norm_ = KNOWN_NAME
