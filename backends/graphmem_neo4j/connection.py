@@ -24,7 +24,7 @@ from neo4j.exceptions import ClientError, ConstraintError, DriverError, Neo4jErr
 
 from graphmem.errors import BackendUnavailable, StoreMoved
 from graphmem.models import Move, Scope, mark_of
-from graphmem_cypher import collected, in_one, locked, query
+from graphmem_cypher import collected, given, in_one, locked, query
 from graphmem_neo4j.rows import moment
 from graphmem_neo4j.server import ServerAddress, migrate, translated
 
@@ -72,13 +72,14 @@ class Transaction:
         fresh = self._unlocked(scopes)
         if fresh:
             values |= {"lock": list(fresh.values()), "adopted": self._adopted}
-        result = self._transaction.run(locked(name) if fresh else in_one(name), q=values)
+        parts = given(name, values)
+        result = self._transaction.run(locked(name, parts) if fresh else in_one(name, parts), q=values)
         self._locked.update(fresh)
         return (row for record in result for row in record[0])
 
     def run(self, name: str, /, **values: Any) -> Rows:
         """Return the rows of a query."""
-        return self.execute(query(name), values)
+        return self.execute(query(name, given(name, values)), values)
 
     def execute(self, text: LiteralString, values: dict[str, Any]) -> Rows:
         """Return the rows of a statement."""
@@ -151,14 +152,15 @@ class Database:
         **values
             Parameters of the query.
         """
-        return self._read(query(name), scopes, values)
+        return self._read(query(name, given(name, values)), scopes, values)
 
     def read_page(self, name: str, scopes: Iterable[Scope] = (), /, *, limit: int, **values: Any) -> Rows:
         """Return the rows of a query like `read`; a page of usual size is one record, which the driver reads faster."""
         values["limit"] = limit
+        parts = given(name, values)
         if limit > _PAGE:
-            return self._read(query(name), scopes, values)
-        [rows] = self._read(collected(name), scopes, values)
+            return self._read(query(name, parts), scopes, values)
+        [rows] = self._read(collected(name, parts), scopes, values)
         return rows
 
     def _read(self, text: LiteralString, scopes: Iterable[Scope], values: dict[str, Any]) -> Rows:

@@ -97,7 +97,7 @@ class Neo4jEpisodes(Neo4jRole, EpisodeStore):
             "before": query.before,
             "before_scope": None,
             "before_session": None,
-            "state": query.state,
+            **{state: query.state == state for state in ("processed", "pending", "failed")},
             "valid": None if query.as_of is None else query.as_of.valid,
             "known": None if query.as_of is None else query.as_of.known,
             "filter": filter_values(query.filters),

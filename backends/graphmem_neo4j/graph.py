@@ -74,7 +74,6 @@ class Neo4jEdges(Neo4jRole, EdgeStore):
         values: dict[str, Any] = {
             **anchors,
             **_filters(query, served=name),
-            **moment_values(query.as_of, utc_now()),
             "scopes": keys_of(scopes),
             "after": after,
             "limit": limit,
@@ -140,10 +139,12 @@ def _way_in(query: EdgeQuery, *, newest_first: bool) -> tuple[str, dict[str, Any
 
 def _filters(query: EdgeQuery, *, served: str) -> dict[str, Any]:
     axis, begin, end = query.window or (None, None, None)
+    moments = moment_values(query.as_of, utc_now())
+    if query.versions != "visible":
+        moments |= {"current": False, "known": None}
     return {
-        "ids": None if query.ids is None else ids_of(query.ids),
-        "sources": query.source_ids,
-        "targets": query.target_ids,
+        "sources": None if served == "edges_from" and query.slots is None else query.source_ids,
+        "targets": None if served == "edges_to" else query.target_ids,
         "touching": None if served == "edges_touching" else query.touching,
         "relations": query.relations,
         "types": None if query.edge_types is None else type_names(query.edge_types),
@@ -155,7 +156,9 @@ def _filters(query: EdgeQuery, *, served: str) -> dict[str, Any]:
         "axis": axis,
         "begin": begin,
         "end": end,
-        "versions": query.versions,
+        "active": query.versions == "active",
+        "past": query.versions == "past",
+        **moments,
     }
 
 
@@ -168,6 +171,7 @@ def moment_values(as_of: AsOf | None, now: datetime) -> dict[str, Any]:
     """Return the parameters of the fragment ``edge_is_visible``."""
     return {
         "now": now,
+        "current": as_of is None,
         "valid": None if as_of is None else as_of.valid,
         "known": None if as_of is None else as_of.known,
     }
@@ -269,7 +273,7 @@ class Neo4jEntities(Neo4jRole, EntityStore):
             "after": after,
             "limit": limit,
             "types": query.entity_types,
-            "archived": query.archived or query.ids is not None,
+            "unarchived": not query.archived and query.ids is None,
             "valid": None if query.as_of is None else query.as_of.valid,
             "known": None if query.as_of is None else query.as_of.known,
         }

@@ -1,49 +1,67 @@
 """The Cypher of graphmem: migrations and parameterized queries, each in a file of its own.
 
-``/* include NAME */`` in a query is replaced by the text of ``fragments/NAME.cypher``. Both are constants of the
-package; no outside input ever becomes part of a query.
+``/* include NAME */`` in a query is replaced by the text of ``fragments/NAME.cypher``. The part between
+``/* if NAME */`` and ``/* end */`` is left out unless a call gives the parameter of that name, so that the server plans
+the filters of the call only; a new server needs seconds for all of them. All texts are constants of the package; no
+outside input ever becomes part of a query.
 
-All parameters of a query are in one map, ``$q``. The server makes a plan for each combination of parameter types, and
-an absent filter is null: with separate parameters a query for facts would be planned again, at a tenth of a second or
-more, for each combination of filters.
+All parameters of a query are in one map, ``$q``: with separate parameters, the server would make a plan for each
+combination of their types.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from typing import LiteralString, cast
 
-__all__ = ["migrations", "queries", "query", "saved", "style"]
+__all__ = ["given", "migrations", "optional_parts", "queries", "query", "saved", "style"]
 
 _INCLUDE = re.compile(r"/\* include (\w+) \*/")
+_PART = re.compile(r"/\* if (\w+) \*/(.*?)/\* end \*/", re.DOTALL)
 _COMMENT = re.compile(r"^\s*//.*$", re.MULTILINE)
 
 
 @cache
-def query(name: str) -> LiteralString:
-    """Return the text of ``queries/NAME.cypher`` with its fragments inserted and its comments removed."""
-    return cast("LiteralString", _included(_text("queries", name)))
+def query(name: str, parts: frozenset[str] = frozenset()) -> LiteralString:
+    """Return the text of ``queries/NAME.cypher`` with its fragments and some optional parts, without comments."""
+    text = _PART.sub(lambda found: found[2] if found[1] in parts else "", _whole(name))
+    return cast("LiteralString", text)
 
 
 @cache
-def locked(name: str) -> LiteralString:
+def optional_parts(name: str) -> frozenset[str]:
+    """Return the names of the optional parts of a query."""
+    return frozenset(found[1] for found in _PART.finditer(_whole(name)))
+
+
+def given(name: str, values: Mapping[str, object]) -> frozenset[str]:
+    """Return the optional parts of a query that a call with some parameters needs: those neither null nor false."""
+    parts = optional_parts(name)
+    if not parts:
+        return parts
+    return frozenset(part for part in parts if (value := values.get(part)) is not None and value is not False)
+
+
+@cache
+def locked(name: str, parts: frozenset[str] = frozenset()) -> LiteralString:
     """Return the text of a query that first locks the scopes in ``$q.lock``; its rows are one list, unordered."""
     lock, fence = (_included(_text("fragments", part)) for part in ("lock", "fence"))
-    return cast("LiteralString", f"{lock}\n{fence}\n{in_one(name)}")
+    return cast("LiteralString", f"{lock}\n{fence}\n{in_one(name, parts)}")
 
 
 @cache
-def in_one(name: str) -> LiteralString:
+def in_one(name: str, parts: frozenset[str] = frozenset()) -> LiteralString:
     """Return the text of a query that returns all rows as one list, unordered: a record costs more than a row."""
-    return "\n".join(("CALL () {", query(name), "}", "RETURN collect(row) AS row"))
+    return "\n".join(("CALL () {", query(name, parts), "}", "RETURN collect(row) AS row"))
 
 
 @cache
-def collected(name: str) -> LiteralString:
+def collected(name: str, parts: frozenset[str] = frozenset()) -> LiteralString:
     """Return the text of a query without unions that returns all rows as one list, in one record."""
-    head, _, row = query(name).rstrip().rpartition("RETURN ")
+    head, _, row = query(name, parts).rstrip().rpartition("RETURN ")
     return f"{head}RETURN collect({row.removesuffix(' AS row')}) AS row"
 
 
@@ -78,6 +96,11 @@ def saved() -> dict[str, str]:
 def style() -> str:
     """Return the style sheet for Neo4j Browser: the looks and captions of nodes and relationships."""
     return files(__name__).joinpath("style.grass").read_text(encoding="utf-8")
+
+
+@cache
+def _whole(name: str) -> str:
+    return _included(_text("queries", name))
 
 
 def _included(text: str) -> str:

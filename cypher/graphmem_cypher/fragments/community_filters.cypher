@@ -1,3 +1,4 @@
-c.id > $q.after AND ($q.ids IS NULL OR c.id IN $q.ids) AND ($q.level IS NULL OR c.level = $q.level)
-AND ($q.moment IS NULL OR c.created_at <= $q.moment)
+c.id > $q.after
+/* if level */ AND c.level = $q.level /* end */
+/* if moment */ AND c.created_at <= $q.moment /* end */
 AND ($q.ended OR c.ended_at IS NULL OR coalesce($q.moment < c.ended_at, false))

@@ -1,8 +1,4 @@
 WITH DISTINCT r, s, t
-ORDER BY
-    CASE WHEN $q.newest THEN r.valid_from END DESC,
-    CASE WHEN $q.newest THEN r.recorded_at END DESC,
-    CASE WHEN $q.newest THEN r.graphmem_id END DESC,
-    r.graphmem_id
+ORDER BY /* if newest */ r.valid_from DESC, r.recorded_at DESC, r.graphmem_id DESC, /* end */ r.graphmem_id
 LIMIT $q.limit
 RETURN /* include edge_row */ AS row

@@ -1,5 +1,5 @@
 WITH DISTINCT e
-ORDER BY CASE WHEN $q.newest THEN e.id END DESC, e.id
+ORDER BY e.id /* if newest */ DESC /* end */
 LIMIT $q.limit
 WITH collect(e) AS page
 UNWIND range(0, size(page) - 1, 50) AS begin

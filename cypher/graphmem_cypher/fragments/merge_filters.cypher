@@ -1,2 +1,1 @@
 m:Merge AND m.scope IN $q.scopes AND m.id > $q.after AND ($q.undone OR m.undone = false)
-AND ($q.ids IS NULL OR m.id IN $q.ids)

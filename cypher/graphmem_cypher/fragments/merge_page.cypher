@@ -1,4 +1,4 @@
 WITH DISTINCT m
-ORDER BY CASE WHEN $q.newest THEN m.id END DESC, m.id
+ORDER BY m.id /* if newest */ DESC /* end */
 LIMIT $q.limit
 RETURN m.body AS row

@@ -1,5 +1,5 @@
 WITH DISTINCT t
-ORDER BY CASE WHEN $q.newest THEN t.id END DESC, t.id
+ORDER BY t.id /* if newest */ DESC /* end */
 LIMIT $q.limit
 RETURN [t.id, t.scope, t.query, t.strategy, toString(t.asked_at), toString(t.valid), toString(t.known),
     [(t)-[a:ACTIVATED]->(e:Graphmem) | [a.seed, a.position, e.id, a.score, a.fact_id, a.hop, a.channel, a.rank]],

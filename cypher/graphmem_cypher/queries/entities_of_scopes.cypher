@@ -3,7 +3,7 @@ UNWIND $q.scopes AS scope
 CALL (scope) {
     MATCH (e:Entity)
     USING INDEX e:Entity(scope, id)
-    WHERE e.scope = scope AND e.id > $q.after AND e:Graphmem AND /* include entity_filters */
+    WHERE e.scope = scope AND e.id > $q.after AND e:Graphmem /* include entity_filters */
     RETURN e ORDER BY e.scope, e.id LIMIT $q.limit
 }
 WITH e ORDER BY e.id LIMIT $q.limit

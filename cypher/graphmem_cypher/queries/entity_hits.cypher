@@ -5,7 +5,8 @@ WHERE e.scope IN $q.scopes
 WITH e, COUNT { (e)--() } > 1000 AS is_hub
 OPTIONAL CALL (e, is_hub) {
     MATCH (e)-[r:/* include types */]-(:Graphmem)
-    WHERE NOT is_hub AND r.graphmem_id IS NOT NULL AND /* include edge_is_visible */
+    WHERE NOT is_hub AND r.graphmem_id IS NOT NULL
+        /* include edge_is_visible */
     RETURN r
 }
 WITH e, is_hub, count(r) AS degree, count(DISTINCT type(r)) AS edge_types

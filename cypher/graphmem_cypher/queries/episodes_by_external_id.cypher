@@ -2,6 +2,6 @@
 UNWIND $q.scopes AS scope
 UNWIND $q.external_keys AS key
 MATCH (e:Graphmem {scope: scope, external_key: key})
-WHERE ($q.before_session IS NULL
-    OR (e.scope = $q.before_scope AND e.session_id = $q.before_session)) AND /* include episode_filters */
+WHERE /* include episode_filters */
+/* if before_session */ AND e.scope = $q.before_scope AND e.session_id = $q.before_session /* end */
 /* include episode_page */

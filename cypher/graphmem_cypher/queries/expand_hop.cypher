@@ -5,7 +5,8 @@ MATCH (n:Graphmem {id: id}) USING INDEX SEEK n:Graphmem(id)
 WITH n, COUNT { (n)--() } > 1000 AS is_hub
 CALL (n, is_hub) {
     MATCH (n)-[r:/* include types */]-(o:Graphmem)
-    WHERE NOT is_hub AND r.graphmem_id IS NOT NULL AND type(r) IN $q.types AND /* include edge_is_visible */
+    WHERE NOT is_hub AND r.graphmem_id IS NOT NULL AND type(r) IN $q.types
+        /* include edge_is_visible */
     RETURN /* include hop_row */ AS row ORDER BY r.confidence DESC, r.graphmem_id LIMIT $q.per_node
     UNION ALL
     UNWIND CASE WHEN is_hub THEN [n.id] ELSE [] END AS hub

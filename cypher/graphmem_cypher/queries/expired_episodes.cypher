@@ -4,6 +4,6 @@ CALL (scope) {
     MATCH (e:Episode)
     USING INDEX e:Episode(scope, expires_at)
     WHERE e.scope = scope AND e.expires_at <= $q.expired_by AND e:Graphmem AND /* include episode_filters */
-    RETURN e ORDER BY CASE WHEN $q.newest THEN e.id END DESC, e.id LIMIT $q.limit
+    RETURN e ORDER BY e.id /* if newest */ DESC /* end */ LIMIT $q.limit
 }
 /* include episode_page */

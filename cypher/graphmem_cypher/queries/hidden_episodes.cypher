@@ -13,6 +13,6 @@ CALL (scope) {
         RETURN e
     }
     WITH e WHERE e:Graphmem AND /* include episode_filters */
-    RETURN e ORDER BY CASE WHEN $q.newest THEN e.id END DESC, e.id LIMIT $q.limit
+    RETURN e ORDER BY e.id /* if newest */ DESC /* end */ LIMIT $q.limit
 }
 /* include episode_page */

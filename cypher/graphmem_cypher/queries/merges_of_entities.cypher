@@ -6,5 +6,5 @@ CALL (id) {
     MATCH (m:Merge {merged_id: id}) RETURN m
 }
 WITH m
-WHERE m:Graphmem AND /* include merge_filters */
+WHERE m:Graphmem AND ($q.ids IS NULL OR m.id IN $q.ids) AND /* include merge_filters */
 /* include merge_page */

@@ -3,6 +3,6 @@ UNWIND $q.scopes AS scope
 CALL (scope) {
     MATCH (e:Graphmem)
     WHERE e.queue = scope AND /* include episode_filters */
-    RETURN e ORDER BY CASE WHEN $q.newest THEN e.id END DESC, e.id LIMIT $q.limit
+    RETURN e ORDER BY e.id /* if newest */ DESC /* end */ LIMIT $q.limit
 }
 /* include episode_page */

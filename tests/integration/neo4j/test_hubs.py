@@ -12,7 +12,7 @@ import pytest
 from graphmem.models import AsOf, Changes, Corroboration, Edge, EdgeType, ExpandLimits
 from graphmem.protocols import GraphBackend
 from graphmem.registry import open_backend
-from graphmem_cypher import query
+from graphmem_cypher import given, query
 from graphmem_neo4j import Neo4jBackend
 from graphmem_neo4j import open_backend as open_neo4j
 from graphmem_neo4j.graph import moment_values, type_names
@@ -82,7 +82,7 @@ def test_hub_is_not_read_whole(stores: tuple[Neo4jBackend, GraphBackend]) -> Non
     seen = 0
     with stores[0].database.session() as session:
         for name in ("expand_hop", "expand_hubs"):
-            result: Any = session.run("PROFILE " + query(name), q={"frontier": [HUB.id], **values})
+            result: Any = session.run(f"PROFILE {query(name, given(name, values))}", q={"frontier": [HUB.id], **values})
             seen += touched(result.consume().profile)
 
     assert seen < FACTS

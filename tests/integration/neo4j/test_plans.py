@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from graphmem_cypher import queries, query, saved
+from graphmem_cypher import given, optional_parts, queries, query, saved
 from graphmem_neo4j import Neo4jBackend, open_backend
 from tests.integration.neo4j.support import explain, operators_of
 from tests.integration.neo4j.test_saved_queries import PARAMETERS, QUERIES, READS_A_WHOLE_INDEX
@@ -26,6 +26,8 @@ NOT_EXPLAINED = {
     *("server", "try_index", "vector_index"),
 }
 
+EXPLAINED = sorted(set(queries()) - NOT_EXPLAINED)
+
 # on an empty store, these may begin at the first id of the page instead, as their filters compare it
 SOUGHT_BY_PAGE = {"communities_by_id", "episodes_by_id", "merges_by_id", "recalls_by_id"}
 
@@ -39,24 +41,49 @@ def store(empty_neo4j_of_module: str) -> Generator[Neo4jBackend, None, None]:
     store.close()
 
 
-@pytest.mark.parametrize("name", sorted(set(queries()) - NOT_EXPLAINED))
+def texts_of(name: str) -> list[str]:
+    """Return a query without its optional parts, with each of them, and with all."""
+    parts = optional_parts(name)
+    chosen = [frozenset[str](), *(frozenset([part]) for part in sorted(parts)), parts]
+    return [query(name, each) for each in dict.fromkeys(chosen)]
+
+
+@pytest.mark.parametrize("name", EXPLAINED)
 def test_a_query_scans_no_label_and_no_type(store: Neo4jBackend, name: str) -> None:
-    operators = list(operators_of(explain(store, query(name), {"q": {"limit": 1, "per_node": 1}}).plan))
-    assert operators
     scans = {*SCANS, *SCANS_OF_EDGES, *SCANS_OF_TYPES, *SCANS_OF_EDGE_INDEXES}
-    assert [operator for operator in operators if operator in scans] == []
+    for text in texts_of(name):
+        operators = list(operators_of(explain(store, text, {"q": {"limit": 1, "per_node": 1}}).plan))
+        assert operators
+        assert [operator for operator in operators if operator in scans] == [], text
 
 
 def test_a_node_is_sought_by_its_id(store: Neo4jBackend) -> None:
     """On an empty store, a scan of the index costs as little; the plan would then serve while the store is filled."""
 
-    def is_sought(name: str) -> bool:
-        operators = operators_of(explain(store, query(name), {"q": {"limit": 1, "per_node": 1}}).plan)
+    def is_sought(text: str) -> bool:
+        operators = operators_of(explain(store, text, {"q": {"limit": 1, "per_node": 1}}).plan)
         return not {"NodeUniqueIndexSeek", "NodeUniqueIndexSeek(Locking)"}.isdisjoint(operators)
 
-    names = [name for name in sorted(set(queries()) - NOT_EXPLAINED) if ":Graphmem(id)" in query(name)]
+    names = [name for name in EXPLAINED if ":Graphmem(id)" in query(name)]
     assert len(names) > 30
-    assert {name for name in names if not is_sought(name)} <= SOUGHT_BY_PAGE
+    assert {name for name in names if not all(map(is_sought, texts_of(name)))} <= SOUGHT_BY_PAGE
+
+
+def test_a_query_contains_the_parts_that_a_call_gives() -> None:
+    values = {"kinds": ["event"], "relations": None, "active": True, "past": False, "slots": []}
+    assert given("edges_of_scopes", values) == {"kinds", "active", "slots"}
+    text = query("edges_of_scopes", given("edges_of_scopes", values))
+    assert "$q.kinds" in text
+    assert "$q.slots" in text
+    assert "$q.relations" not in text
+    assert "/*" not in text
+
+
+@pytest.mark.parametrize("name", queries())
+def test_a_parameter_of_an_optional_part_is_needed_there_only(name: str) -> None:
+    """A call that leaves a part out may leave its parameter out."""
+    outside = query(name)
+    assert [part for part in optional_parts(name) if re.search(rf"[$]q[.]{part}\b", outside)] == []
 
 
 @pytest.mark.parametrize("name", sorted(queries()))
@@ -96,8 +123,8 @@ def test_queries_use_names_that_the_schema_has(empty_neo4j_of_module: str) -> No
     """A query with an unknown name is planned again once a row has that name, and Browser shows a warning for it."""
     unknown: set[str] = set()
     with connect(empty_neo4j_of_module).session(notifications_min_severity="WARNING") as session:
-        for name in sorted(set(queries()) - NOT_EXPLAINED):
-            summary = session.run(cast("Any", f"EXPLAIN {query(name)}"), q={"limit": 1, "per_node": 1}).consume()
+        for text in (text for name in EXPLAINED for text in texts_of(name)):
+            summary = session.run(cast("Any", f"EXPLAIN {text}"), q={"limit": 1, "per_node": 1}).consume()
             unknown |= {match[0] for status in summary.gql_status_objects if (match := UNKNOWN.search(str(status)))}
     assert unknown == set()
 
