@@ -377,8 +377,9 @@ def migrate(open_session: Callable[[], Session], place: str, *, upgrade: bool = 
         for step, (name, statements) in migrations().items():
             if step > number:
                 for statement in statements:
-                    _apply(session, statement)
-                if step == _METADATA_ENTRIES:
+                    if number or _IN_PARTS not in statement:  # a new database has no rows to convert
+                        _apply(session, statement)
+                if number and step == _METADATA_ENTRIES:
                     _enter_metadata(session)
                 _record(session, step, name)
         _await_indexes(session, place)
