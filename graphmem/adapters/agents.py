@@ -211,7 +211,8 @@ def turn_keys(history: Sequence[object], turn: Sequence[object], stored: Sequenc
 
     Use it if messages have no lasting ids and the history is whole, a part, or empty. Messages of the history are
     stored if as many equal ones are. The turn is new, also if it says what was said before, except for its beginning
-    if that follows the history in the store: a run that stores several times, or is repeated, stores it once.
+    if that follows the history in the store: a run that stores several times, or is repeated, stores it once. So does a
+    run that fails again before anything was answered.
 
     Parameters
     ----------
@@ -223,11 +224,12 @@ def turn_keys(history: Sequence[object], turn: Sequence[object], stored: Sequenc
         Keys of the stored messages of the conversation, in order.
     """
     before, now, known = _contents(history), _contents(turn), [_content_of(key) for key in stored]
+    is_question = all(_role(message) == "user" for message in turn)
 
     def fit(place: int) -> tuple[int, int, int]:
         """Return how well the turn begins at a place: like the history before it, and, if unfinished, like it after."""
         there = known[place:]
-        begun = len(there) < len(now) and there == now[: len(there)]
+        begun = len(there) < len(now) + is_question and there == now[: len(there)]
         return _same(reversed(before), reversed(known[:place])), len(there) if begun else -1, place
 
     begin = max(range(len(known) + 1), key=fit)
@@ -236,6 +238,19 @@ def turn_keys(history: Sequence[object], turn: Sequence[object], stored: Sequenc
     found = list(stored[begin:end])
     keys = _numbered(before, [*stored[:begin], *stored[end:]], taken=stored)
     return [*keys, *found, *_numbered(now[len(found) :], (), taken=[*stored, *keys])]
+
+
+def new_keys(messages: Iterable[object], stored: Iterable[str]) -> list[str]:
+    """Return the keys of messages that aren't stored, also if they say what was said before.
+
+    Parameters
+    ----------
+    messages
+        The messages.
+    stored
+        Keys of the stored messages of the conversation.
+    """
+    return _numbered(_contents(messages), (), taken=stored)
 
 
 def batch_keys(
@@ -303,6 +318,13 @@ def _content(message: object) -> str:
         return ""
     names = ("role", "speaker", "text", TOOL_CALLS, TOOL_CALL_ID)
     return digest(*(fields.get(name) for name in names), *(fields.get(ATTACHMENTS) or ()))
+
+
+def _role(message: object) -> str | None:
+    try:
+        return message_fields(message, {}).get("role")
+    except InvalidInput:
+        return None
 
 
 def lasting_key(message: object, number: str) -> str:

@@ -24,7 +24,7 @@ from langgraph.config import get_config
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
-from graphmem.adapters.agents import Conversation, lasting_key, log_or_raise
+from graphmem.adapters.agents import Conversation, lasting_key, log_or_raise, new_keys
 from graphmem.adapters.langchain.compaction import GraphMemoryCompactor
 from graphmem.errors import GraphMemError, InvalidInput
 from graphmem.memory import GraphMemory
@@ -85,6 +85,8 @@ class GraphMemoryState(AgentState[Any]):
     """Id of a message of the user → scope and session of its run; those of one thread may differ."""
     memory_stored: NotRequired[Annotated[list[str], PrivateStateAttr]]
     """Keys of the messages that were stored, so that those of them that were forgotten aren't stored again."""
+    memory_begun: NotRequired[Annotated[list[str], UntrackedValue, PrivateStateAttr]]
+    """Ids of the messages, up to that of the user, that were stored before the model was called."""
 
 
 class GraphMemoryMiddleware(AgentMiddleware[GraphMemoryState, Any, Any]):
@@ -99,8 +101,8 @@ class GraphMemoryMiddleware(AgentMiddleware[GraphMemoryState, Any, Any]):
     are known by their content, whether the conversation is passed whole, in part, or not at all. Without a session,
     only the messages since the last one of the user are stored. What was forgotten isn't stored again: the checkpoints
     of a thread keep which messages were stored, and without them, messages before the last one of the user are stored
-    only if nothing was ever erased from the scope. If the model fails and there is no checkpointer, the message of the
-    user is stored.
+    only if nothing was ever erased from the scope. Without a checkpointer, the message of the user is stored before the
+    model is called, so that it isn't lost if the model or a tool fails, or the stream is left.
 
     If the memory is unavailable, the agent goes on without it; `memory_unavailable` in its state says why, and so does
     a warning in the log. An invalid scope or setting is an error.
@@ -180,11 +182,8 @@ class GraphMemoryMiddleware(AgentMiddleware[GraphMemoryState, Any, Any]):
                 update |= _unavailable("read", error)
                 messages = compactor.without_memory(_all_messages(request), self._compact_to or 0)
             prepared = _with_messages(request, messages)
-        try:
-            response = handler(prepared)
-        except BaseException:
-            self._store_question(state, request.runtime)
-            raise
+        update |= self._store_question(state, request.runtime)
+        response = handler(prepared)
         return ExtendedModelResponse(response, Command(update=update) if update else None)
 
     async def awrap_model_call(
@@ -202,11 +201,8 @@ class GraphMemoryMiddleware(AgentMiddleware[GraphMemoryState, Any, Any]):
                 update |= _unavailable("read", error)
                 messages = compactor.without_memory(_all_messages(request), self._compact_to or 0)
             prepared = _with_messages(request, messages)
-        try:
-            response = await handler(prepared)
-        except (Exception, asyncio.CancelledError):  # nothing can be awaited after a GeneratorExit
-            await asyncio.to_thread(self._store_question, state, request.runtime)
-            raise
+        update |= await asyncio.to_thread(self._store_question, state, request.runtime)
+        response = await handler(prepared)
         return ExtendedModelResponse(response, Command(update=update) if update else None)
 
     def after_agent(self, state: GraphMemoryState, runtime: Runtime[Any]) -> dict[str, Any] | None:
@@ -224,23 +220,29 @@ class GraphMemoryMiddleware(AgentMiddleware[GraphMemoryState, Any, Any]):
     def _store_new(self, state: GraphMemoryState, conversation: Conversation) -> dict[str, Any]:
         """Store the new messages of a state, and return an update with their keys and those of earlier ones."""
         before = _initial_stored_keys(state, conversation).get("memory_stored") or state.get("memory_stored") or []
-        known = set(before)
+        known, begun = set(before), frozenset(state.get("memory_begun") or ())
         for each, said in _by_conversation(state, conversation):
-            each.append(partial(_to_store, each, said, frozenset(before)))
+            each.append(partial(_to_store, each, said, frozenset(before), begun))
             known.update(map(_key, said))
         return {"memory_stored": [key for message in state["messages"] if (key := _key(message)) in known]}
 
-    def _store_question(self, state: GraphMemoryState, runtime: Runtime[Any]) -> None:
-        """Store what the user said in a run that fails; with a checkpointer, the next run of the thread stores it."""
+    def _store_question(self, state: GraphMemoryState, runtime: Runtime[Any]) -> dict[str, Any]:
+        """Store what the user said before the model is called, and return an update with the ids of these messages.
+
+        With a checkpointer, nothing is stored: what a run that fails leaves in its thread is stored by the next run.
+        """
         conversation = self.conversation(runtime)
-        if not self._store or (conversation.session_id is not None and _has_checkpointer()):
-            return
+        is_kept = conversation.session_id is not None and _has_checkpointer()
+        if not self._store or is_kept or state.get("memory_begun") is not None:
+            return {}
         said = _said(state["messages"])
         last = max((place for place, message in enumerate(said) if _is_of_user(message)), default=-1)
         try:
-            conversation.append(partial(_to_store, conversation, said[: last + 1], frozenset()))
-        except GraphMemError as error:
+            conversation.append(partial(_to_store, conversation, said[: last + 1], frozenset(), frozenset()))
+        except GraphMemError as error:  # stored after the agent
             log_or_raise("written", error)
+            return {}
+        return {"memory_begun": [message.id for message in said[: last + 1]]}
 
     def _compactor(self, request: ModelRequest[Any], state: Mapping[str, Any]) -> GraphMemoryCompactor | None:
         """Return the compactor of the turn for a request that has too many tokens."""
@@ -425,9 +427,19 @@ def _said(messages: Iterable[BaseMessage]) -> list[BaseMessage]:
 
 
 def _to_store(
-    conversation: Conversation, said: Sequence[BaseMessage], before: Set[str], stored: Sequence[str]
+    conversation: Conversation, said: Sequence[BaseMessage], before: Set[str], begun: Set[str], stored: Sequence[str]
 ) -> tuple[Sequence[object], Sequence[str | None]]:
-    """Return the messages of a conversation to store, and their keys; `before` are keys of messages stored earlier."""
+    """Return the messages of a conversation to store, and their keys.
+
+    Parameters
+    ----------
+    before
+        Keys of messages that earlier runs stored.
+    begun
+        Ids of messages that this run stored.
+    stored
+        Keys of the stored messages of the conversation, in order.
+    """
     if conversation.session_id is not None and _has_checkpointer():
         known = {*stored, *before}
         new = [message for message in _without_retries(said, known) if _key(message) not in before]
@@ -435,6 +447,9 @@ def _to_store(
     if conversation.session_id is None:
         last = max((place for place, message in enumerate(said) if _is_of_user(message)), default=0)
         return said[last:], [message.id for message in said[last:]]
+    if begun:
+        new = [message for message in said if message.id not in begun]
+        return new, new_keys(new, stored)
     begin = _begin_of_turn(said)
     history, turn = (_without_retries(part, stored) for part in (said[:begin], said[begin:]))
     return conversation.select_turn(history, turn, stored)
