@@ -105,17 +105,43 @@ class Conversation:
         given = episode.external_id or ""
         return given.removeprefix(self._prefix) if given.startswith(self._prefix) else None
 
-    def context(self, question: str, **options: Any) -> str:
-        """Return what the memory has on a question, fenced as data; `options` as in `GraphMemory.context`."""
+    def context(self, question: str, shown: Iterable[object] = (), **options: Any) -> str:
+        """Return what the memory has on a question, fenced as data.
+
+        Parameters
+        ----------
+        question
+            The question; without words, the context is empty.
+        shown
+            Messages that the prompt has; those that are stored in this conversation aren't quoted.
+        **options
+            As in `GraphMemory.context`.
+        """
         if not question.strip():
             return ""
-        return as_data(self.memory.context(question, asked_by=self.user, **options).unfenced)
+        given: dict[str, Any] = {"asked_by": self.user, "omit": self._omit(shown), **options}
+        return as_data(self.memory.context(question, **given).unfenced)
 
-    async def acontext(self, question: str, **options: Any) -> str:
+    async def acontext(self, question: str, shown: Iterable[object] = (), **options: Any) -> str:
         """`context` for async code."""
         if not question.strip():
             return ""
-        return as_data((await self.memory.acontext(question, asked_by=self.user, **options)).unfenced)
+        given: dict[str, Any] = {"asked_by": self.user, "omit": self._omit(shown), **options}
+        return as_data((await self.memory.acontext(question, **given)).unfenced)
+
+    def _omit(self, shown: Iterable[object]) -> Callable[[Episode], bool] | None:
+        """Return a function that tells whether an episode is one of these messages; None if at most the question is."""
+        said = [fields for fields in map(_fields, shown) if fields]
+        if len(said) < 2:
+            return None
+        texts, contents = {fields["text"] for fields in said}, set(map(_content_of_fields, said))
+
+        def is_shown(episode: Episode) -> bool:
+            if episode.session_id != self.session_id:
+                return False
+            return episode.text in texts or _content_of(self.key_of(episode) or "") in contents
+
+        return is_shown
 
     def store(self, messages: Sequence[object], keys: Sequence[str | None], stored: Sequence[str] | None = None) -> int:
         """Store messages that aren't stored yet, and return their number; extraction runs in the background.
@@ -224,7 +250,7 @@ def turn_keys(history: Sequence[object], turn: Sequence[object], stored: Sequenc
         Keys of the stored messages of the conversation, in order.
     """
     before, now, known = _contents(history), _contents(turn), [_content_of(key) for key in stored]
-    is_question = all(_role(message) == "user" for message in turn)
+    is_question = all(_fields(message).get("role") == "user" for message in turn)
 
     def fit(place: int) -> tuple[int, int, int]:
         """Return how well the turn begins at a place: like the history before it, and, if unfinished, like it after."""
@@ -311,20 +337,21 @@ def _contents(messages: Iterable[object]) -> list[str]:
     return [_content(message) for message in messages]
 
 
+def _fields(message: object) -> Mapping[str, Any]:
+    """Return the fields of a message; none if it can't be read."""
+    try:
+        return message_fields(message, {})
+    except InvalidInput:
+        return {}
+
+
 def _content(message: object) -> str:
-    try:
-        fields = message_fields(message, {})
-    except InvalidInput:
-        return ""
+    return _content_of_fields(_fields(message))
+
+
+def _content_of_fields(fields: Mapping[str, Any]) -> str:
     names = ("role", "speaker", "text", TOOL_CALLS, TOOL_CALL_ID)
-    return digest(*(fields.get(name) for name in names), *(fields.get(ATTACHMENTS) or ()))
-
-
-def _role(message: object) -> str | None:
-    try:
-        return message_fields(message, {}).get("role")
-    except InvalidInput:
-        return None
+    return digest(*(fields.get(name) for name in names), *(fields.get(ATTACHMENTS) or ())) if fields else ""
 
 
 def lasting_key(message: object, number: str) -> str:

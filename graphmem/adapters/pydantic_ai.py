@@ -80,7 +80,10 @@ class GraphMemoryCapability(AbstractCapability[Any]):
             self._recalled = ""
             question = "\n".join(_texts([ctx.prompt] if isinstance(ctx.prompt, str) else ctx.prompt or ()))
             try:
-                self._recalled = await self._conversation(ctx).acontext(question, budget_tokens=self.budget_tokens)
+                said = list(_messages(request_context.messages))
+                self._recalled = await self._conversation(ctx).acontext(
+                    question, said, budget_tokens=self.budget_tokens
+                )
             except GraphMemError as error:
                 log_or_raise("read", error)
         first, *rest = request_context.messages

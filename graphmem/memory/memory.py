@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 
     from graphmem.ingest.formats.source import DateOrder, Format
 
+_OMITTED = 100  # episodes that a context reads beyond those that it may quote, as some are omitted
+
 
 def _waited(timeout: float | None, episode_id: str | None) -> tuple[float | None, str | None]:
     """Return the arguments of a flush after checking their types."""
@@ -467,6 +469,7 @@ class GraphMemory(Exploration):
         min_trust: Trust = "external",
         min_confidence: float | None = None,
         flagged: bool = False,
+        omit: Callable[[Episode], bool] | None = None,
         explain: bool = False,
         scopes: Scopes | None = None,
     ) -> Context:
@@ -490,6 +493,8 @@ class GraphMemory(Exploration):
         flagged
             Whether to quote texts that are flagged as prompt injections, and other untrusted ones, too; no effect if
             `min_trust` is trusted.
+        omit
+            Function that returns whether an episode isn't to be quoted, such as a message that the prompt has anyway.
         explain
             Whether the `lines` of the result tell why each is there. The result is a text in any case.
         """
@@ -501,10 +506,11 @@ class GraphMemory(Exploration):
         where, least_sure = self._scopes(scopes), settings.min_confidence
         if min_confidence is not None:
             least_sure = to_number("min_confidence", min_confidence)
+        most = most_quotes(budget, settings.search_limit)
         found = self.search(
             query,
             asked_by=asked_by,
-            k=most_quotes(budget, settings.search_limit),
+            k=most if omit is None else most + _OMITTED,
             as_of=moment,
             filters=filters,
             min_trust=least,
@@ -521,7 +527,10 @@ class GraphMemory(Exploration):
             min_trust=least,
         )
         # a recall at a time searches also what was told later about that time
-        evidence = found.evidence if moment is None and options.episodes else None
+        best = found.changed(found=found.found[:most])
+        evidence = best.evidence if moment is None and options.episodes else None
+        if omit is not None:
+            found = found.changed(found=tuple(one for one in found.found if not omit(one.episode))[:most])
         known = self._engine.recall.recall(where, query, options, evidence=evidence)
         about = self._overview(where, query, moment) if least != "trusted" and not to_filter(filters) else ()
         return compose_context(

@@ -65,6 +65,17 @@ def test_what_is_remembered_is_recalled_with_its_source(open_memory: Open) -> No
     assert (episode.id, episode.speaker) == (receipt.episode_id, "Maya")
 
 
+def test_a_context_omits_quotes_and_not_their_facts(open_memory: Open) -> None:
+    memory = open_memory()
+    for text in ("Rex | knows | Luna", "Rex ate a shoe."):
+        memory.remember(text, speaker="Maya").wait(10)
+    assert "ate a shoe" in memory.context("Rex")
+    block = memory.context("Rex", omit=lambda episode: "ate" in episode.text or "|" in episode.text)
+    assert "Rex knows Luna" in block
+    assert "ate a shoe" not in block
+    assert '"Rex |' not in block
+
+
 def test_the_background_extracts_without_being_asked(open_memory: Open) -> None:
     memory = open_memory()
     memory.remember("Maya | knows | Jonas")

@@ -158,7 +158,7 @@ class GraphMemoryMiddleware(AgentMiddleware[GraphMemoryState, Any, Any]):
         update: dict[str, Any] = _places(state, conversation)
         try:
             update |= _initial_stored_keys(state, conversation)
-            text = conversation.context(question, **self._options)
+            text = conversation.context(question, _said(state["messages"]), **self._options)
         except GraphMemError as error:
             return _unavailable("read", error) | _recalled(turn, "") | update
         return {"memory_unavailable": None} | _recalled(turn, text) | update

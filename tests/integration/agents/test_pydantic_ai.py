@@ -79,6 +79,17 @@ def test_context_precedes_each_request_and_is_not_kept(memory: GraphMemory) -> N
     assert [part.content for part in kept if isinstance(part, SystemPromptPart)] == ["Be brief."]
 
 
+def test_context_quotes_no_message_that_the_prompt_has(memory: GraphMemory) -> None:
+    memory.remember(Turn(text="Rex ate my shoe.", speaker="Maya", session_id="earlier"))
+    script, mine = Script(), GraphMemoryCapability(memory, "t", "Maya")
+    agent, history = Agent(script.model), list[ModelMessage]()
+    for text in ("Rex barks a lot.", "What do you know of Rex?"):
+        history = agent.run_sync(text, capabilities=[mine], message_history=history).all_messages()
+    [quotes] = script.system()
+    assert "Rex ate my shoe." in quotes
+    assert "barks" not in quotes
+
+
 def test_messages_are_stored_once_with_calls_and_speakers(memory: GraphMemory) -> None:
     script = Script([ToolCallPart("weather", {"city": "Lisbon"}, "c1")], [ThinkingPart("Hm."), TextPart("Warm.")])
     agent, mine = Agent(script.model, tools=[weather]), GraphMemoryCapability(memory, "t", "Maya", "Helper")

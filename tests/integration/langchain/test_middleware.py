@@ -159,6 +159,47 @@ def test_context_does_not_accumulate_and_is_in_no_checkpoint(memory: GraphMemory
     assert "I moved to Lisbon." not in kept
 
 
+@pytest.mark.parametrize("saved", [True, False])
+def test_context_quotes_no_message_that_the_prompt_has(memory: GraphMemory, *, saved: bool) -> None:
+    model, texts = Scripted(), ["Rex is my dog.", "Rex barks a lot.", "What do you know of Rex?"]
+    running, said = agent(memory, model, saved=saved), list[Any]()
+    maya = memory.in_scope("users/maya")
+    maya.remember(Turn(text="Rex is my dog.", speaker="Maya", session_id="earlier"))
+    maya.remember(Turn(text="Rex ate my shoe.", speaker="Maya", session_id="t"))  # left out of the prompt
+    for text in texts:
+        said = [*([] if saved else said), HumanMessage(text)]
+        said = running.invoke({"messages": said}, thread("t"), context=MAYA)["messages"]
+    quotes = model.system().partition("<memories>")[2]
+    assert quotes.count("Rex is my dog.") == 1  # of the other conversation
+    assert "Rex ate my shoe." in quotes
+    assert "barks" not in quotes
+
+
+def test_context_quotes_no_message_that_the_prompt_has_and_that_was_stored_redacted(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"extractor": "none", "embeddings": "none", "background": False, "redact": "all"}
+    with GraphMemory.open(f"sqlite:///{tmp_path}/redacted.db", **options) as memory:
+        model = Scripted()
+        running = agent(memory, model)
+        for text in ("Rex is at maya@example.org.", "What do you know of Rex?"):
+            running.invoke(user(text), thread("t"), context=MAYA)
+        assert "Rex is at" in memory.in_scope("users/maya").context("Rex")
+        assert "Rex is at" not in model.system()
+
+
+def test_context_fills_its_budget_beside_a_long_thread(memory: GraphMemory) -> None:
+    maya = memory.in_scope("users/maya")
+    for number in range(60):
+        maya.remember(Turn(text=f"Rex ran {number} miles.", speaker="Maya", session_id="t"))
+        maya.remember(Turn(text=f"Rex slept {number} hours on the big sofa.", speaker="Maya", session_id="earlier"))
+    model = Scripted()
+    talk = [message for n in range(60) for message in (HumanMessage(f"Rex ran {n} miles."), AIMessage("OK."))]
+    agent(memory, model, saved=False).invoke(
+        {"messages": [*talk, HumanMessage("What about Rex?")]}, thread("t"), context=MAYA
+    )
+    assert "ran" not in model.system()
+    assert model.system().count("Rex slept") >= 20
+
+
 def test_messages_are_stored_with_calls_and_speakers(memory: GraphMemory) -> None:
     model = Scripted(answers=[call("weather"), "Warm."])
     agent(memory, model, assistant="Helper").invoke(user("Is it warm?"), thread("t"), context=MAYA)
@@ -595,8 +636,12 @@ def test_fifty_conversations_at_once_stay_in_their_scopes(memory: GraphMemory) -
 
     async def talk(number: int) -> None:
         context = GraphMemoryContext(user_id=f"u/{number}", user=f"Person{number}")
-        for text in (f"My code word is word{number}.", "I like tea.", "What is my code word?"):
-            await running.ainvoke(user(text), thread(f"t{number}"), context=context)
+        for name, text in (
+            ("t", f"My code word is word{number}."),
+            ("t", "I like tea."),
+            ("u", "What is my code word?"),  # not in the thread that has it
+        ):
+            await running.ainvoke(user(text), thread(f"{name}{number}"), context=context)
 
     async def all_talk() -> None:
         await asyncio.gather(*(talk(number) for number in range(50)))
@@ -612,7 +657,7 @@ def test_fifty_conversations_at_once_stay_in_their_scopes(memory: GraphMemory) -
     assert asked == 50
     for number in range(50):
         texts = [text for _, text in stored(memory, f"t{number}", f"users/u/{number}")]
-        assert len(texts) == 6
+        assert len(texts) == 4
         assert texts[0] == f"My code word is word{number}."
 
 
