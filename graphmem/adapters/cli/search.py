@@ -246,7 +246,10 @@ def _gains(scores: Scores) -> list[str]:
 def evaluate_facts(
     session: Session,
     conversation: Annotated[
-        Path, typer.Argument(metavar="CONVERSATION", help="File with the turns, in any format of graphmem ingest.")
+        Path,
+        typer.Argument(
+            metavar="CONVERSATION", help="File with the turns, as for graphmem ingest; - for standard input."
+        ),
     ],
     key: Annotated[
         list[Path], typer.Argument(metavar="KEY.jsonl…", help="Files with the expected facts, claims and questions.")
@@ -260,15 +263,16 @@ def evaluate_facts(
     stored (subject, relation, object, and optionally valid_from and valid_to), a claim that no fact may state as
     current, or a question with needles: the words that its answer needs.
     """
-    from graphmem.errors import InvalidInput
+    from graphmem.factory import choose_ontology
+    from graphmem.ingest.files import FileLoad, FileOptions, find_files
     from graphmem.memory import GraphMemory
     from graphmem.search.fact_evaluation import read_key
 
     lines = read_key(key)
-    if not conversation.is_file():
-        raise InvalidInput(f"{conversation}: no such file")
+    short_names = choose_ontology(session.settings).short_names
+    load = FileLoad(find_files([conversation]), FileOptions(), short_names, stdin=sys.stdin.buffer)
     with GraphMemory.open("memory://", settings=session.settings, extractor=extractor, background=False) as memory:
-        memory.ingest(conversation)
+        load.run(memory)
         stats = memory.stats()
         found = memory.admin.evaluate_facts(lines)
     if unread := stats.pending_episodes + stats.failed_episodes:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import threading
+from pathlib import Path
+
 import pytest
 
 from tests.unit.adapters.test_cli import Shell, shell
@@ -40,6 +44,26 @@ def test_eval_facts_prints_the_figures_and_what_is_wrong(talk: Shell) -> None:
     assert ran.code == 0
     assert {"right 1 2", "lost 1 2", "claims stated as current 1 1", "questions answered by facts 1 1"} <= lines
     assert "lost: Nate likes go (? to open)" in lines
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names")
+def test_eval_facts_reads_pipes_and_standard_input(talk: Shell) -> None:
+    def piped(name: str) -> Path:
+        os.mkfifo(pipe := talk.folder / f"{name}.pipe")
+        text = (talk.folder / name).read_text()
+        threading.Thread(target=pipe.write_text, args=(text,), daemon=True).start()
+        return pipe
+
+    options = ("--extractor", "recorded:recorded.jsonl", "--json")
+    ran = talk.run("eval-facts", str(piped("turns.jsonl")), str(piped("key.jsonl")), *options)
+    assert (ran.code, ran.document["verdicts"]["right"]) == (0, 1)
+    ran = talk.run("eval-facts", "-", "key.jsonl", *options, stdin=(talk.folder / "turns.jsonl").read_text())
+    assert (ran.code, ran.document["verdicts"]["right"]) == (0, 1)
+
+
+def test_eval_facts_says_that_a_conversation_is_missing(talk: Shell) -> None:
+    ran = talk.run("eval-facts", "none.jsonl", "key.jsonl", "--extractor", "none")
+    assert (ran.code, ran.err) == (2, "graphmem: none.jsonl: there is no such file or folder\n")
 
 
 def test_eval_facts_as_json_is_one_document(talk: Shell) -> None:
