@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tomllib
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
@@ -311,6 +311,21 @@ class Settings(BaseSettings):
             model_config = SettingsConfigDict(toml_file=path)
 
         return FromFile(**values)
+
+    @classmethod
+    def of(cls, given: Settings | Mapping[str, Any] | None, values: Mapping[str, Any]) -> Settings:
+        """Return the settings that are given, or load them with the values of a mapping and those by name."""
+        if isinstance(given, Settings):
+            if values:
+                raise InvalidInput(
+                    f"settings: Settings have a value for each, also for {', '.join(values)}; give single settings as "
+                    "a mapping, or by name without settings"
+                )
+            return given
+        if given is not None and not isinstance(given, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidInput(f"settings: expected Settings or a mapping of names to values, got {given!r:.50}")
+        named = {str(name): value for name, value in (given or {}).items()}
+        return cls.load(**{**named, **values})
 
     @classmethod
     def origins(cls, config: str | Path | None = None, given: Iterable[str] = ()) -> dict[str, str]:

@@ -94,7 +94,7 @@ class GraphMemory(Exploration):
         redactor: Redactor | None = None,
         embeddings: Embeddings | str | None = None,
         cross_encoder: CrossEncoder | None = None,
-        settings: Settings | None = None,
+        settings: Settings | Mapping[str, Any] | None = None,
         background: bool = True,
         clock: Callable[[], datetime] | None = None,
         **overrides: Any,
@@ -123,9 +123,10 @@ class GraphMemory(Exploration):
         clock
             Returns the present, by which episodes end, expire and are due for extraction; by default the system's time.
         settings, **overrides
-            All settings, or single ones by name; else from ``GRAPHMEM_…`` variables and ``graphmem.toml``.
+            `Settings` with all of them, or single ones, as a mapping or by name; the others are from ``GRAPHMEM_…``
+            variables and ``graphmem.toml``.
         """
-        settings = settings or Settings.load(**overrides)
+        settings = Settings.of(settings, overrides)
         engine = Engine.open(
             url or settings.store,
             settings,

@@ -18,6 +18,7 @@ from graphmem import GraphMemory, InvalidInput, MissingExtra, NotFound, engine
 from graphmem.engine import Engine
 from graphmem.ingest.bulk import Progress
 from graphmem.models import Scope
+from graphmem.settings import Settings
 
 
 @pytest.fixture
@@ -38,6 +39,28 @@ def test_opening_without_any_extractor_is_one_warning_that_names_the_install() -
     with pytest.warns(UserWarning, match=r"pip install 'graphmem\[spacy\]'") as told:
         GraphMemory.open("memory://", embeddings="none", background=False).close()
     assert [warning.filename for warning in told] == [__file__]
+
+
+@pytest.mark.parametrize("given", [{"settings": {"search_limit": 3}}, {"search_limit": 3}])
+def test_single_settings_are_given_as_a_mapping_or_by_name(
+    monkeypatch: pytest.MonkeyPatch, given: dict[str, Any]
+) -> None:
+    monkeypatch.setenv("GRAPHMEM_RECALL_LIMIT", "4")
+    with GraphMemory.open("memory://", extractor="none", embeddings="none", background=False, **given) as memory:
+        assert (memory.settings.search_limit, memory.settings.recall_limit) == (3, 4)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"settings": "graphmem.toml"}, "expected Settings or a mapping of names to values, got 'graphmem.toml'"),
+        ({"settings": {"serch_limit": 3}}, "search_limit"),
+        ({"settings": Settings(), "search_limit": 3}, "also for search_limit; give single settings as a mapping"),
+    ],
+)
+def test_settings_that_are_unclear_are_refused(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        GraphMemory.open("memory://", extractor="none", embeddings="none", **given)
 
 
 @pytest.mark.usefixtures("no_spacy")
