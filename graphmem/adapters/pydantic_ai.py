@@ -141,15 +141,24 @@ def _messages(history: Iterable[ModelMessage]) -> Iterator[dict[str, Any]]:
                     yield {
                         "role": "user",
                         "content": [_part(each) for each in given if not isinstance(each, CachePoint)],
+                        "occurred_at": part.timestamp,
                     }
                 elif isinstance(part, ToolReturnPart):
-                    yield {"role": "tool", "content": part.model_response_str(), "tool_call_id": part.tool_call_id}
+                    yield {
+                        "role": "tool",
+                        "name": part.tool_name,
+                        "content": part.model_response_str(),
+                        "tool_call_id": part.tool_call_id,
+                        "status": None if part.outcome == "success" else "error",
+                        "occurred_at": part.timestamp,
+                    }
             continue
         calls = [part for part in message.parts if isinstance(part, ToolCallPart)]
         yield {
             "role": "assistant",
             "content": "".join(part.content for part in message.parts if isinstance(part, TextPart)),
             "tool_calls": [_call(part) for part in calls],
+            "occurred_at": message.timestamp,
         }
 
 

@@ -7,6 +7,7 @@ import logging
 from collections.abc import AsyncIterator, Iterator
 from copy import deepcopy
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -100,13 +101,28 @@ def test_messages_are_stored_once_with_calls_and_speakers(memory: GraphMemory) -
     assert [(e.role, e.speaker, e.text) for e in said] == [
         ("user", "Maya", "Is it warm?"),
         ("assistant", "Helper", '[calls weather({"city":"Lisbon"})]'),
-        ("tool", None, "20 degrees in Lisbon"),
+        ("tool", "weather", "20 degrees in Lisbon"),
         ("assistant", "Helper", "Warm."),
         ("user", "Maya", "Yes?"),
         ("assistant", "Helper", "Answer 3."),
         ("user", "Maya", "Yes?"),
         ("assistant", "Helper", "Answer 4."),
     ]
+
+
+def test_messages_have_their_own_times_and_failed_calls_are_marked(memory: GraphMemory) -> None:
+    script = Script([ToolCallPart("weather", {"town": "Lisbon"}, "c1")])
+    history = Agent(script.model, tools=[weather]).run_sync("Is it warm?").all_messages()
+    long_ago = datetime(2026, 1, 5, 10, tzinfo=UTC)
+    for message in history:
+        dated: list[Any] = [message] if isinstance(message, ModelResponse) else [*message.parts]
+        for each in dated:
+            each.timestamp = long_ago
+    mine = GraphMemoryCapability(memory, "t", "Maya")
+    Agent(script.model).run_sync("Yes?", capabilities=[mine], message_history=history)
+    said = memory.session("t")
+    assert [e.occurred_at == long_ago for e in said] == [True] * 4 + [False] * 2
+    assert (said[2].speaker, said[2].metadata["tool_status"]) == ("weather", "error")
 
 
 @pytest.mark.parametrize("passed", [0, 2, 3, 100])
