@@ -82,13 +82,15 @@ def _fields(message: ChatMessage) -> dict[str, Any]:
     calls = [block for block in message.blocks if isinstance(block, ToolCallBlock)]
     media = [_attachment(block) for block in message.blocks if isinstance(block, _MEDIA)]
     return {
-        "role": message.role.value,
+        "role": "assistant" if message.role in _ASSISTANT else message.role.value,
+        "name": message.additional_kwargs.get("name"),
         "content": [{"type": "text", "text": message.content or ""}, *media] if media else message.content or "",
         "tool_calls": [{"id": c.tool_call_id, "name": c.tool_name, "arguments": c.tool_kwargs} for c in calls],
         "tool_call_id": message.additional_kwargs.get("tool_call_id"),
     }
 
 
+_ASSISTANT = (MessageRole.ASSISTANT, MessageRole.CHATBOT, MessageRole.MODEL)  # as providers name it
 _MEDIA = (ImageBlock, AudioBlock, DocumentBlock)
 
 

@@ -68,6 +68,22 @@ def test_messages_that_leave_the_short_term_part_are_stored_once(memory: GraphMe
     assert given[-1].content == said[-1].content
 
 
+def test_speakers_have_the_roles_and_names_that_providers_give(memory: GraphMemory) -> None:
+    said = [
+        ChatMessage(role="user", content="Is it warm?"),
+        ChatMessage(role=MessageRole.CHATBOT, content="I'll look."),
+        ChatMessage(role=MessageRole.MODEL, content="One moment."),
+        ChatMessage(role=MessageRole.TOOL, content="20", additional_kwargs={"tool_call_id": "c1", "name": "weather"}),
+    ]
+    asyncio.run(GraphMemoryBlock(memory=memory, user="Maya", assistant="Helper").aput(said, session_id="t"))
+    assert [(e.role, e.speaker) for e in memory.session("t")] == [
+        ("user", "Maya"),
+        ("assistant", "Helper"),
+        ("assistant", "Helper"),
+        ("tool", "weather"),
+    ]
+
+
 def test_a_history_that_is_given_again_is_stored_once(memory: GraphMemory) -> None:
     said: list[ChatMessage] = []
     for number in range(20):
