@@ -11,7 +11,7 @@ import re
 import threading
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count, pairwise, takewhile
 from typing import Any, Literal
 from urllib.parse import quote
@@ -80,12 +80,15 @@ class Conversation:
         Id of the conversation.
     user, assistant
         Names of the speakers of messages without a name; "I" in a message or question of the user is `user`.
+    times
+        Id of a message → its time; others have that at which they are stored.
     """
 
     memory: GraphMemory
     session_id: str | None = None
     user: str | None = None
     assistant: str | None = None
+    times: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def names(self) -> Mapping[str, str | None]:
@@ -222,6 +225,8 @@ class Conversation:
         fields = message_fields(message, {"session_id": self.session_id})
         if not fields["text"].strip() and not any(fields[name] for name in (ATTACHMENTS, TOOL_CALLS, TOOL_CALL_ID)):
             return None
+        if (number := getattr(message, "id", None)) in self.times:
+            fields["occurred_at"] = self.times[number]
         fields["speaker"] = fields.get("speaker") or self.names.get(fields.get("role") or "")
         fields["external_id"] = f"{self._prefix}{key}" if key else None
         return Turn(**fields)

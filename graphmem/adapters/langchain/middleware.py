@@ -6,6 +6,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime
 from functools import partial
 from typing import Annotated, Any, Literal, NotRequired, TypedDict, cast
 
@@ -83,6 +84,8 @@ class GraphMemoryState(AgentState[Any]):
     """Context of the current turn; not in checkpoints, so that what is erased from the memory isn't kept there."""
     memory_places: NotRequired[Annotated[dict[str, str], PrivateStateAttr, _merged]]
     """Id of a message of the user → scope and session of its run; those of one thread may differ."""
+    memory_times: NotRequired[Annotated[dict[str, str], PrivateStateAttr, _merged]]
+    """Id of a message of the user → time at which its run began; a run that is interrupted may end days later."""
     memory_stored: NotRequired[Annotated[list[str], PrivateStateAttr]]
     """Keys of the messages that were stored, so that those of them that were forgotten aren't stored again."""
     memory_begun: NotRequired[Annotated[list[str], UntrackedValue, PrivateStateAttr]]
@@ -220,6 +223,7 @@ class GraphMemoryMiddleware(AgentMiddleware[GraphMemoryState, Any, Any]):
     def _store_new(self, state: GraphMemoryState, conversation: Conversation) -> dict[str, Any]:
         """Store the new messages of a state, and return an update with their keys and those of earlier ones."""
         before = _initial_stored_keys(state, conversation).get("memory_stored") or state.get("memory_stored") or []
+        conversation = replace(conversation, times=state.get("memory_times") or {})
         known, begun = set(before), frozenset(state.get("memory_begun") or ())
         for each, said in _by_conversation(state, conversation):
             each.append(partial(_to_store, each, said, frozenset(before), begun))
@@ -321,7 +325,7 @@ def remember_node(
 
 def _checkpointed(update: Mapping[str, Any]) -> dict[str, Any]:
     """Return what an update keeps in the checkpoints of a bare graph."""
-    return {name: update[name] for name in ("memory_places", "memory_stored") if name in update}
+    return {name: update[name] for name in ("memory_places", "memory_times", "memory_stored") if name in update}
 
 
 def _fields(context: object) -> dict[str, Any]:
@@ -355,10 +359,11 @@ def _place(conversation: Conversation) -> str:
 
 
 def _places(state: GraphMemoryState, conversation: Conversation) -> dict[str, dict[str, str]]:
-    """Return an update that assigns the messages of the user that no earlier run had to this conversation."""
-    known, place = state.get("memory_places") or {}, _place(conversation)
-    new = (message.id for message in state["messages"] if message.id and _is_of_user(message))
-    return {"memory_places": {number: place for number in new if number not in known}}
+    """Return an update that assigns the messages of the user that no earlier run had to this conversation and time."""
+    known, place, now = state.get("memory_places") or {}, _place(conversation), datetime.now(UTC).isoformat()
+    given = (message.id for message in state["messages"] if message.id and _is_of_user(message))
+    new = [number for number in given if number not in known]
+    return {"memory_places": dict.fromkeys(new, place), "memory_times": dict.fromkeys(new, now)}
 
 
 def _by_conversation(

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -230,6 +231,25 @@ def test_an_interrupted_and_resumed_run_stores_once_and_has_its_context(memory: 
     running.invoke(Command(resume="yes"), thread("t"), context=MAYA)
     assert [role for role, _ in stored(memory, "t")] == ["user", "assistant", "tool", "assistant"]
     assert "I moved to Lisbon." in model.system()
+
+
+@pytest.mark.parametrize("nodes", [False, True])
+def test_a_message_of_an_interrupted_run_has_the_time_at_which_it_came(memory: GraphMemory, *, nodes: bool) -> None:
+    def booked(state: MessagesState) -> Any:
+        del state
+        return {"messages": [AIMessage(f"Booked: {interrupt('Book it?')}")]}
+
+    running = agent(memory, Scripted(answers=[call("book", "Lisbon"), "Booked."]))
+    if nodes:
+        builder: Any = StateGraph(Recalling, context_schema=GraphMemoryContext)
+        builder.add_sequence([("recall", recall_node(memory)), ("answer", booked), ("remember", remember_node(memory))])
+        running = builder.add_edge(START, "recall").compile(checkpointer=InMemorySaver())
+    running.invoke(user("Book a trip, I moved yesterday."), thread("t"), context=MAYA)
+    resumed_at = datetime.now(UTC)
+    running.invoke(Command(resume="yes"), thread("t"), context=MAYA)
+    first, *others = memory.in_scope("users/maya").session("t")
+    assert first.occurred_at < resumed_at
+    assert others[-1].occurred_at > resumed_at
 
 
 def test_a_message_that_is_edited_in_an_earlier_checkpoint_is_stored_with_its_answer(memory: GraphMemory) -> None:
