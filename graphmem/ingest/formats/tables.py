@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
+from itertools import count
 from typing import cast
 
 from graphmem.errors import InvalidInput
@@ -61,21 +62,9 @@ def table_rows(source: Source, refused: Report) -> Iterator[tuple[int, object]]:
         number, text = first
         if not text.strip():
             continue
-        row_lines, size, tries = [text], len(text), 1
+        row_lines = [text]
         try:
-            while (row := _split_row(row_lines, delimiter)) is None:
-                tries, may_end = tries + 1, False
-                while not may_end:
-                    is_long = len(row_lines) >= _FEW_LINES
-                    if (is_long and number <= read_again) or size > MAX_LINE_BYTES or tries > _MAX_TRIES:
-                        raise InvalidInput("not CSV: a quote is not closed")
-                    if len(row_lines) > len(waiting):
-                        if (more := next(lines, None)) is None:
-                            raise InvalidInput("not CSV: a quote is not closed")
-                        waiting.append(more)
-                    row_lines.append(waiting[len(row_lines) - 1][1])
-                    size += len(row_lines[-1])
-                    may_end = not is_long or row_lines[-1].count('"') % 2 == 1
+            row = _read_row(row_lines, _look_ahead(waiting, lines), delimiter, is_known=number <= read_again)
             if len(row) != len(names):
                 raise InvalidInput(f"{len(row)} fields, the header has {len(names)}")
         except InvalidInput as error:
@@ -86,6 +75,50 @@ def table_rows(source: Source, refused: Report) -> Iterator[tuple[int, object]]:
         for _ in row_lines[1:]:
             waiting.popleft()
         yield number, _record(names, row)
+
+
+def _look_ahead(waiting: deque[tuple[int, str]], lines: Iterator[tuple[int, str]]) -> Iterator[str]:
+    """Yield the waiting lines and then those of the file, which wait from then on."""
+    for place in count():
+        if place == len(waiting):
+            if (more := next(lines, None)) is None:
+                return
+            waiting.append(more)
+        yield waiting[place][1]
+
+
+def _read_row(row_lines: list[str], ahead: Iterator[str], delimiter: str, *, is_known: bool) -> list[str]:
+    """Return the fields of a row whose first line is given; its other lines are added to the list.
+
+    Raises
+    ------
+    InvalidInput
+        If the line begins no row of a table. Lines that were tried as a part of it are in the list.
+    """
+    for tries, _ in enumerate(_ends(row_lines, ahead, is_known=is_known), 1):
+        if (row := _split_row(row_lines, delimiter)) is not None:
+            return row
+        if tries == _MAX_TRIES:
+            break
+    raise InvalidInput("not CSV: a quote is not closed")
+
+
+def _ends(row_lines: list[str], ahead: Iterator[str], *, is_known: bool) -> Iterator[None]:
+    """Add lines to a row one by one, and yield where it may end.
+
+    A long row ends only with a line that changes quoting. One whose lines are known from a longer row that wasn't one
+    isn't long.
+    """
+    size = len(row_lines[0])
+    yield
+    while size <= MAX_LINE_BYTES:
+        is_long = len(row_lines) >= _FEW_LINES
+        if (is_long and is_known) or (line := next(ahead, None)) is None:
+            return
+        row_lines.append(line)
+        size += len(line)
+        if not is_long or line.count('"') % 2 == 1:
+            yield
 
 
 def _split_row(lines: Sequence[str], delimiter: str) -> list[str] | None:
