@@ -129,7 +129,7 @@ class RecordedExtractor:
             return ExtractionFailed(f"recorded extractions {self._path.name} changed since they were opened: {error}")
 
 
-class Recorder(ExtractorWrapper):
+class ExtractionRecorder(ExtractorWrapper):
     """Extractor that calls another one and appends its extractions to a file for `RecordedExtractor`.
 
     Writes one line per extraction; failures aren't recorded. A batch is written when `extract` returns, and several

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from graphmem.errors import ExtractionFailed, InvalidInput
-from graphmem.ingest.extract.recorded import RecordedExtractor, Recorder
+from graphmem.ingest.extract.recorded import ExtractionRecorder, RecordedExtractor
 from graphmem.models import Episode, Scope
 from graphmem.protocols import ExtractedEdge, ExtractedEnding, ExtractedEntity, Extraction, ExtractionRequest
 
@@ -172,7 +172,7 @@ FULL = Extraction(
 
 def test_what_is_recorded_is_replayed_exactly(tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
-    Recorder(path, Fixed(FULL)).extract([request()])
+    ExtractionRecorder(path, Fixed(FULL)).extract([request()])
     assert replay(path, request()) == FULL
 
 
@@ -182,27 +182,27 @@ def test_the_recorded_example_has_each_field_of_an_extraction() -> None:
 
 def test_recording_appends_and_leaves_failures_out(tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
-    Recorder(path, Fixed(FULL, ExtractionFailed("no"))).extract([request("a"), request("b")])
-    Recorder(path, Fixed(FULL)).extract([request("c")])
+    ExtractionRecorder(path, Fixed(FULL, ExtractionFailed("no"))).extract([request("a"), request("b")])
+    ExtractionRecorder(path, Fixed(FULL)).extract([request("c")])
     assert len(RecordedExtractor(path)) == 2
     assert isinstance(replay(path, request("b")), ExtractionFailed)
 
 
 def test_recording_passes_the_outcomes_through(tmp_path: Path) -> None:
     outcomes = [FULL, ExtractionFailed("no")]
-    recorder = Recorder(tmp_path / "audit.jsonl", Fixed(*outcomes))
+    recorder = ExtractionRecorder(tmp_path / "audit.jsonl", Fixed(*outcomes))
     assert recorder.extract([request("a"), request("b")]) == outcomes
 
 
 def test_a_recording_holds_no_text_of_an_episode(tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
-    Recorder(path, Fixed(Extraction())).extract([request("a private remark")])
+    ExtractionRecorder(path, Fixed(Extraction())).extract([request("a private remark")])
     assert "private" not in path.read_text()
 
 
 def test_a_place_that_cannot_be_written_is_named_at_once(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="nowhere"):
-        Recorder(tmp_path / "nowhere" / "audit.jsonl", Fixed())
+        ExtractionRecorder(tmp_path / "nowhere" / "audit.jsonl", Fixed())
 
 
 @pytest.mark.parametrize("suffix", ["", "-wal"])
@@ -211,14 +211,14 @@ def test_nothing_is_recorded_into_a_database(tmp_path: Path, suffix: str) -> Non
     sqlite3.connect(database).execute("CREATE TABLE t (a)").connection.close()
     before = database.read_bytes()
     with pytest.raises(InvalidInput, match="is a database"):
-        Recorder(f"{database}{suffix}", Fixed())
+        ExtractionRecorder(f"{database}{suffix}", Fixed())
     assert [path.read_bytes() for path in tmp_path.iterdir()] == [before]
 
 
 def test_an_extraction_that_cannot_be_recorded_is_a_failure(tmp_path: Path) -> None:
     folder = tmp_path / "audits"
     folder.mkdir()
-    recorder = Recorder(folder / "audit.jsonl", Fixed(FULL))
+    recorder = ExtractionRecorder(folder / "audit.jsonl", Fixed(FULL))
     (folder / "audit.jsonl").unlink()
     folder.rmdir()
     assert isinstance(recorder.extract([request()])[0], ExtractionFailed)
@@ -235,5 +235,5 @@ def test_a_recorded_extractor_gets_the_calls_turns_and_known_facts_that_it_takes
     class Parallel(Fixed):
         concurrency, turns_per_call, reads_known = 16, 4, True
 
-    recorders = [Recorder(tmp_path / "audit.jsonl", extractor()) for extractor in (Fixed, Parallel)]
+    recorders = [ExtractionRecorder(tmp_path / "audit.jsonl", extractor()) for extractor in (Fixed, Parallel)]
     assert [(r.concurrency, r.turns_per_call, r.reads_known) for r in recorders] == [(1, 1, False), (16, 4, True)]
