@@ -35,7 +35,7 @@ from graphmem.ingest.records import is_turn_header, renamed
 from graphmem.inputs import Document, ItemLike, Triple, TripleLike, Turn
 from graphmem.models.metadata import SOURCE_PATH
 from graphmem.ontology import SHORT_NAMES
-from graphmem.outputs import belongs_to_database
+from graphmem.output_files import belongs_to_database
 from graphmem.results import MAX_REJECTED, LoadReport, Rejected
 
 R = TypeVar("R")

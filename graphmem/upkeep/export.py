@@ -11,7 +11,7 @@ from typing import IO, cast
 
 from graphmem.errors import BackendUnavailable
 from graphmem.models import Model, Scope, utc_now
-from graphmem.outputs import output_file
+from graphmem.output_files import output_file
 from graphmem.protocols import GraphBackend
 from graphmem.upkeep.export_file import FORMAT, VERSION
 from graphmem.upkeep.scope_rows import Checksum, References, RowKind, all_rows, to_json
@@ -57,8 +57,8 @@ def export(
 ) -> Exported:
     """Write all rows of a scope from one snapshot (`GraphBackend.snapshot`), in constant memory but for 8 bytes a row.
 
-    The file is written under a temporary name and renamed when it is complete (`graphmem.outputs`), so that an earlier
-    file stays until then.
+    The file is written under a temporary name and renamed when it is complete (`graphmem.output_files`), so that an
+    earlier file stays until then.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def export(
     Raises
     ------
     InvalidInput
-        If the file can't be written or may not be replaced (`graphmem.outputs.output_file`).
+        If the file can't be written or may not be replaced (`graphmem.output_files.output_file`).
     BackendUnavailable
         If the server restarted the snapshot when rows were already written to an open file. For a path, the file is
         written again from the start.

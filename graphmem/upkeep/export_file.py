@@ -16,7 +16,7 @@ import pydantic_core
 
 from graphmem.errors import Conflict, InvalidInput
 from graphmem.models import Scope
-from graphmem.outputs import belongs_to_database
+from graphmem.output_files import belongs_to_database
 from graphmem.text import counted
 from graphmem.upkeep.scope_rows import TABLES, RowKind, is_row_kind
 

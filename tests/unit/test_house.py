@@ -29,7 +29,7 @@ _ORDER = (
     ("errors", "models", "ontology", "process", "text", "timed_calls", "trust"),
     ("protocols",),
     ("telemetry",),
-    ("background", "inputs", "messages", "outputs", "registry", "results", "settings"),
+    ("background", "inputs", "messages", "output_files", "registry", "results", "settings"),
     ("llm",),
     ("embed",),
     ("index",),
@@ -326,10 +326,10 @@ def test_scan_lets_constants_and_parameters_pass() -> None:
     assert built_statements(ast.parse(text)) == []
 
 
-# Files: `graphmem.outputs` decides whether a path that a user names may be written.
+# Files: `graphmem.output_files` decides whether a path that a user names may be written.
 
 WRITERS = {
-    "graphmem.outputs",
+    "graphmem.output_files",
     "graphmem.adapters.cli.session",  # the null device
     "graphmem.adapters.cli.serve",  # removes the health file that it wrote
     "graphmem.adapters.mcp.keys",  # the lock beside a file of keys

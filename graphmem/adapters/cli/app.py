@@ -277,7 +277,7 @@ def browser(
 def _written(folder: Path, files: Mapping[str, bytes]) -> list[str]:
     """Write files, replacing existing ones, and return their paths."""
     from graphmem.errors import InvalidInput
-    from graphmem.outputs import output_file
+    from graphmem.output_files import output_file
 
     written: list[str] = []
     for name, content in files.items():

@@ -276,7 +276,7 @@ def _settings(values: Mapping[str, Any]) -> Settings:
 def _require_writable(file: Path, *, force: bool) -> None:
     """Raise `InvalidInput` before the first question if the file can't be written at the end."""
     from graphmem.errors import InvalidInput
-    from graphmem.outputs import may_write
+    from graphmem.output_files import may_write
 
     if file.exists() and not force:
         raise InvalidInput(f"{file}: the file exists; pass --force to replace it, or --config FILE for another")
@@ -286,7 +286,7 @@ def _require_writable(file: Path, *, force: bool) -> None:
 
 def _write(file: Path, values: Mapping[str, Any], *, force: bool) -> None:
     """Write the settings with comments, after a check of all of them together."""
-    from graphmem.outputs import output_file
+    from graphmem.output_files import output_file
 
     _settings(values)
     lines = ["# Settings of graphmem, written by graphmem init. graphmem config prints all of them."]

@@ -542,7 +542,7 @@ def visualize(
     force: ForceOption = False,
 ) -> None:
     """Draw the graph as an interactive HTML page, a Mermaid chart, a Graphviz digraph, or text."""
-    from graphmem.outputs import output_file
+    from graphmem.output_files import output_file
 
     chosen, at = _format(form, out), point_in_time(as_of, known)
     if chosen == "html" and out is None and session.out.is_terminal:

@@ -399,7 +399,7 @@ def serving(health: Health, host: str, port: int, metrics: Callable[[], bytes] |
 
 
 class HealthFile:
-    """File with the state of a worker as JSON; it replaces only files of its kind (`graphmem.outputs.output_file`)."""
+    """File with the state of a worker as JSON; it replaces only files of its kind (`graphmem.output_files`)."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -408,7 +408,7 @@ class HealthFile:
     def write(self, state: Mapping[str, object]) -> None:
         """Replace the file, so that a reader never sees half of it."""
         from graphmem.errors import InvalidInput
-        from graphmem.outputs import output_file
+        from graphmem.output_files import output_file
 
         if self._path.is_symlink():
             raise InvalidInput(f"--health {self._path}: is a link; name the file itself")

@@ -19,7 +19,7 @@ from pydantic import Field
 
 from graphmem.errors import GraphMemError, InvalidInput, NotFound
 from graphmem.models import Model, Scope, UTCDateTime, utc_now
-from graphmem.outputs import output_file
+from graphmem.output_files import output_file
 
 Rights = Literal["read", "write", "admin"]
 """Rights of a caller; each includes the preceding ones. ``admin`` may erase, merge and export."""

@@ -42,7 +42,7 @@ from typing import IO, Any, cast
 from graphmem.errors import ExtractionFailed, InvalidInput
 from graphmem.ingest.extract.llm_parse import read_edge, read_entity
 from graphmem.models import Episode, utc_now
-from graphmem.outputs import require_appendable
+from graphmem.output_files import require_appendable
 from graphmem.protocols import (
     ExtractedEdge,
     ExtractedEnding,

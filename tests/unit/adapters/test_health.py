@@ -20,7 +20,7 @@ from graphmem.adapters.cli.serve import Health, HealthFile, serving
 from graphmem.memory.admin import Administration
 from graphmem.models import utc_now
 from graphmem.worker import WorkerState
-from tests.unit.test_outputs import device
+from tests.unit.test_output_files import device
 
 __all__ = ["device"]  # a fixture
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from graphmem.errors import InvalidInput
-from graphmem.outputs import output_file
+from graphmem.output_files import output_file
 from tests.integration.sqlite.support import unprivileged
 
 OURS = b'{"format":"graphmem-export","version":1}\n'
