@@ -150,14 +150,14 @@ def _body(message: Message, encoding: str | None, *, forwards: bool) -> tuple[st
     texts: list[str] = []
     attached: list[str] = []
     attachments: list[Attachment] = []
-    for part in _parts(message):
+    for part, content in _parts(message):
         kind = part.get_content_maintype()
         if part.is_multipart():
             text, files = _attached_mail(part, encoding)
             attached.append(text)
             attachments += files
         elif _is_text(part):
-            text = decoded(_content(part), part.get_content_charset(), encoding)
+            text = decoded(content, part.get_content_charset(), encoding)
             is_page = part.get_content_subtype() == "html"
             texts += to_lines(text, mail=not forwards)[1] if is_page else [text]
         else:
@@ -173,16 +173,19 @@ def _body(message: Message, encoding: str | None, *, forwards: bool) -> tuple[st
     return "\n\n".join(filter(None, (_unquoted("\n".join(texts), forwards=forwards), *attached))), attachments
 
 
-def _parts(message: Message) -> list[Message]:
-    """Return the parts of a mail, without those that hold parts only; of the forms of one text the plainest."""
+def _parts(message: Message) -> list[tuple[Message, bytes]]:
+    """Return the parts of a mail with the contents of texts, without those that hold parts only.
+
+    Of the forms of one text it is the plainest.
+    """
     if not message.is_multipart() or message.get_content_type() == "message/rfc822":
-        return [message]
+        return [(message, _content(message) if _is_text(message) else b"")]
     parts = [inner for part in cast("list[Message]", message.get_payload()) for inner in _parts(part)]
     if message.get_content_subtype() != "alternative":
         return parts
-    forms = {part.get_content_subtype() for part in parts if _is_text(part) and _content(part).strip()}
+    forms = {part.get_content_subtype() for part, content in parts if content.strip()}
     form = next((each for each in ("plain", "html") if each in forms), None)
-    return [part for part in parts if part.get_content_subtype() == form or not _is_inline(part)]
+    return [each for each in parts if each[0].get_content_subtype() == form or not _is_inline(each[0])]
 
 
 def _is_inline(part: Message) -> bool:
