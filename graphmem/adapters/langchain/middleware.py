@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator,
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from functools import partial
+from itertools import takewhile
 from typing import Annotated, Any, Literal, NotRequired, TypedDict, cast
 
 from langchain.agents.middleware.types import (
@@ -72,7 +73,8 @@ class Recalled(TypedDict):
 
 
 def _merged(known: dict[str, str], new: dict[str, str]) -> dict[str, str]:
-    return {**known, **new}
+    """Return the entries of both; one with an empty value is removed."""
+    return {name: value for name, value in {**known, **new}.items() if value}
 
 
 class GraphMemoryState(AgentState[Any]):
@@ -85,7 +87,7 @@ class GraphMemoryState(AgentState[Any]):
     memory_places: NotRequired[Annotated[dict[str, str], PrivateStateAttr, _merged]]
     """Id of a message of the user → scope and session of its run; those of one thread may differ."""
     memory_times: NotRequired[Annotated[dict[str, str], PrivateStateAttr, _merged]]
-    """Id of a message of the user → time at which its run began; a run that is interrupted may end days later."""
+    """Id of a message that isn't stored → time at which a run began with it; a run may be interrupted for days."""
     memory_stored: NotRequired[Annotated[list[str], PrivateStateAttr]]
     """Keys of the messages that were stored, so that those of them that were forgotten aren't stored again."""
     memory_begun: NotRequired[Annotated[list[str], UntrackedValue, PrivateStateAttr]]
@@ -228,7 +230,8 @@ class GraphMemoryMiddleware(AgentMiddleware[GraphMemoryState, Any, Any]):
         for each, said in _by_conversation(state, conversation):
             each.append(partial(_to_store, each, said, frozenset(before), begun))
             known.update(map(_key, said))
-        return {"memory_stored": [key for message in state["messages"] if (key := _key(message)) in known]}
+        stored = [key for message in state["messages"] if (key := _key(message)) in known]
+        return {"memory_stored": stored, "memory_times": dict.fromkeys(conversation.times, "")}
 
     def _store_question(self, state: GraphMemoryState, runtime: Runtime[Any]) -> dict[str, Any]:
         """Store what the user said before the model is called, and return an update with the ids of these messages.
@@ -359,11 +362,14 @@ def _place(conversation: Conversation) -> str:
 
 
 def _places(state: GraphMemoryState, conversation: Conversation) -> dict[str, dict[str, str]]:
-    """Return an update that assigns the messages of the user that no earlier run had to this conversation and time."""
-    known, place, now = state.get("memory_places") or {}, _place(conversation), datetime.now(UTC).isoformat()
-    given = (message.id for message in state["messages"] if message.id and _is_of_user(message))
-    new = [number for number in given if number not in known]
-    return {"memory_places": dict.fromkeys(new, place), "memory_times": dict.fromkeys(new, now)}
+    """Return an update that assigns what no earlier run had: messages of the user to this conversation, all to now."""
+    known, messages = state.get("memory_places") or {}, state["messages"]
+    given = (message.id for message in messages if message.id and _is_of_user(message))
+    later = takewhile(lambda message: message.id not in known, reversed(messages))
+    return {
+        "memory_places": {number: _place(conversation) for number in given if number not in known},
+        "memory_times": dict.fromkeys((each.id for each in later if each.id), datetime.now(UTC).isoformat()),
+    }
 
 
 def _by_conversation(

@@ -252,6 +252,16 @@ def test_a_message_of_an_interrupted_run_has_the_time_at_which_it_came(memory: G
     assert others[-1].occurred_at > resumed_at
 
 
+def test_the_times_of_a_thread_with_a_run_that_was_left_are_in_order(memory: GraphMemory) -> None:
+    running = agent(memory, Scripted(answers=[call("book"), "Fine.", "Bye."]))
+    for text in ("Book a trip.", "Never mind.", "Thanks."):
+        running.invoke(user(text), thread("t"), context=MAYA)
+    times = [episode.occurred_at for episode in memory.in_scope("users/maya").session("t")]
+    assert len(times) == 6
+    assert times == sorted(times)
+    assert running.get_state(thread("t")).values.get("memory_times") == {}
+
+
 def test_a_message_that_is_edited_in_an_earlier_checkpoint_is_stored_with_its_answer(memory: GraphMemory) -> None:
     running = agent(memory, Scripted())
     for text in ("My cat is Tom.", "My dog is Rex."):
