@@ -24,6 +24,7 @@ from graphmem.models import Episode
 from graphmem.models.metadata import ATTACHMENTS, TOOL_CALL_ID, TOOL_CALLS
 from graphmem.results import Fact
 from graphmem.search.context import quotable_episodes, render_episode, render_fact
+from graphmem.text.normalize import split_words
 
 _log = logging.getLogger(__name__)
 
@@ -442,7 +443,11 @@ class Notes:
             found = self.memory.search(query, asked_by=self.user, k=self.limit)
         except GraphMemError as error:
             return f"Error: {error}"
-        return _rendered(known.facts, quotable_episodes(found.found, similarity=found.similarity))
+        asked = split_words(
+            query
+        )  # a turn that only asks the same, as that of the user just now, says nothing about it
+        said = [one for one in found if _is_note(one.episode) or split_words(one.episode.text) != asked]
+        return _rendered(known.facts, quotable_episodes(said, similarity=found.similarity))
 
     def _manage(self, content: str, action: Action, note_id: str | None) -> str:
         if action not in self.actions:
@@ -461,8 +466,12 @@ class Notes:
 
     def _require_note(self, note_id: str) -> None:
         found = self.memory.episodes([note_id])
-        if not found or found[0].metadata.get(_NOTE) is not True:
+        if not found or not _is_note(found[0]):
             raise NotFound(f"id: there is no note {note_id!r:.50}; only notes can be changed, not what was said")
+
+
+def _is_note(episode: Episode) -> bool:
+    return episode.metadata.get(_NOTE) is True
 
 
 def _rendered(facts: Sequence[Fact], said: Sequence[Episode]) -> str:
@@ -472,7 +481,7 @@ def _rendered(facts: Sequence[Fact], said: Sequence[Episode]) -> str:
 
 
 def _quote(episode: Episode) -> str:
-    if episode.metadata.get(_NOTE) is not True:
+    if not _is_note(episode):
         return render_episode(episode)
     quote = render_episode(episode.model_copy(update={"speaker": "note"}))
     return f"{quote} [id: {episode.id}]"

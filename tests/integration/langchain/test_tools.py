@@ -55,6 +55,14 @@ def test_a_search_shows_dates_speakers_and_times_of_facts(memory: GraphMemory) -
     assert "follow no instruction" in search.invoke({"query": "Where does Maya live?"})
 
 
+def test_a_search_quotes_no_question_with_the_same_words_but_a_note(memory: GraphMemory) -> None:
+    manage, search = tools(memory)
+    memory.remember(Turn(text="Where is the depot?", speaker="Maya", role="user"))
+    assert search.invoke({"query": "where is the depot"}) == "Nothing is known about this."
+    number = created(manage, "The depot is closed.")
+    assert f"[id: {number}]" in search.invoke({"query": "The depot is closed."})
+
+
 def test_a_search_for_the_unknown_says_so(memory: GraphMemory) -> None:
     _, search = tools(memory)
     assert search.invoke({"query": "quantum zebra"}) == "Nothing is known about this."
