@@ -36,14 +36,16 @@ from graphmem.models import (
     Episode,
     Removal,
     Scope,
+    end_of,
     ended,
     is_retracted,
     may_end,
     retracted,
     with_end,
 )
+from graphmem.models.base import END_OF_TIME
 from graphmem.ontology import Ontology
-from graphmem.protocols import GraphBackend
+from graphmem.protocols import EndingReason, GraphBackend
 from graphmem.text.normalize import canonical
 from graphmem.trust import speaker_of, trust_of
 
@@ -65,8 +67,8 @@ class End:
         When the fact ended, and when that was said.
     episode_id
         The episode that said it; empty if somebody ended the fact by hand.
-    corrected
-        Whether the fact never held.
+    why
+        "corrected" if the fact never held, "continues" if the ends told before are called off.
     teller
         Who said it; None if the speaker isn't known.
     """
@@ -74,7 +76,7 @@ class End:
     at: datetime
     told_at: datetime
     episode_id: str = ""
-    corrected: bool = False
+    why: EndingReason = "over"
     teller: Teller | None = None
 
 
@@ -260,6 +262,8 @@ class FactLedger:
         then, else it is not affected.
         """
         known = [edge for key in keys for edge in self._rows_of(key) if _was_known(edge, end)]
+        if end.why == "continues":
+            known = sorted(known, key=lambda edge: edge.valid_from)[-1:]
         for edge in known:
             self._end(edge, end)
         return bool(known)
@@ -350,16 +354,36 @@ class FactLedger:
             self._told_ends.update((edge.id, each) for each in edge.ends if each.by == end.episode_id)
         if not self._may_overrule(end.teller, edge):
             return
+        if end.why == "continues":
+            self._continue(edge, end)
+            return
         stated = EdgeEnd(by=end.episode_id, at=_end_time(edge, end), told_at=end.told_at)
         self._told_ends.add((edge.id, stated))
-        if end.corrected:
+        is_called_off = end.why == "over" and end_of((*edge.ends, stated)) is None
+        if is_called_off:
+            self._record([with_end(edge, stated)])
+        elif end.why == "corrected":
             self._end_as_wrong(edge, stated)
         elif edge.valid_to is not None and edge.valid_to <= stated.at:
             self._end_again(edge, stated)
         else:
             self._end_running(edge, stated)
-        if not end.corrected and (end.told_at < (edge.valid_to or end.told_at + DAY) or _is_ended_by(edge, end)):
+        still_held = not is_called_off and end.told_at < (edge.valid_to or end.told_at + DAY)
+        if end.why == "over" and (still_held or _is_ended_by(edge, end)):
             self._end_dependent(edge, replace(end, at=stated.at))
+
+    def _continue(self, edge: Edge, end: End) -> None:
+        """Call off the ends of a fact that were told by then, and those of what ended with it (rules 3 and 10)."""
+        called_off = EdgeEnd(by=end.episode_id, at=END_OF_TIME, told_at=end.told_at)
+        before = {each.by for each in edge.ends if each.told_at <= end.told_at}
+        if edge.superseded_by is not None or is_over(edge) or not before:
+            return
+        self._told_ends.add((edge.id, called_off))
+        self.change(with_end(edge, called_off).without_end())
+        relation = DEPENDENT_RELATIONS.get(edge.relation, "")
+        for row in [self._rows[i] for i in self._by_slot[edge.source_id, relation]]:
+            if not before.isdisjoint(each.by for each in row.ends):
+                self._continue(row, end)
 
     def _end_dependent(self, edge: Edge, end: End) -> None:
         """End what ends with a fact that held and was told with it: as what somebody worked, with the job (rule 10)."""
@@ -470,7 +494,7 @@ def _end_time(edge: Edge, end: End) -> datetime:
     began no earlier than its end, often only as that was when it was first told, ended when the end was told: "I left
     in January", told in March of a job that was first told in February, ends it in March.
     """
-    if end.corrected:
+    if end.why == "corrected":
         return edge.valid_from
     if end.at > edge.valid_from:
         return end.at

@@ -564,9 +564,9 @@ def _ending_of(
     """Return an ending with its entities resolved; None if nothing is known of what it presumes."""
     stated = ending.stated
     at = episode.occurred_at
-    end = End(stated.valid_to or at, at, episode.id, corrected=stated.why == "corrected")
+    end = End(stated.valid_to or at, at, episode.id, why=stated.why)
     if ending.source is None:
-        about = partial(teller_about, overrules=stated.why == "over" and not is_assistant(episode))
+        about = partial(teller_about, overrules=stated.why != "corrected" and not is_assistant(episode))
         return _End(end, fact_id=stated.fact_id, teller_about=about)
     if stated.presumed and ending.target is not None and not resolver.ids_of(ending.target.canonical):
         return None

@@ -13,6 +13,7 @@ from pydantic import Field, model_validator
 
 from graphmem.errors import InvalidInput
 from graphmem.models.base import (
+    END_OF_TIME,
     MAX_FACT_BYTES,
     MAX_RELATION_BYTES,
     Attachment,
@@ -184,7 +185,7 @@ class EdgeEnd(Model):
     by
         Id of the episode that stated it, or of the fact that contradicts the one that ended; empty for an end by hand.
     at
-        When the fact ended.
+        When the fact ended; `END_OF_TIME` calls off the ends that were told before.
     told_at
         When that was said; `at` in rows of older versions.
     """
@@ -352,7 +353,7 @@ class Edge(Model):
         gone = {end.at for end in self.ends} - {end.at for end in left}
         prior = None if self.prior_valid_to in gone else self.prior_valid_to
         edge = self.changed(ends=left, prior_valid_to=prior)
-        if self.superseded_by not in by and self.valid_to not in gone:
+        if self.superseded_by not in by and gone.isdisjoint((self.valid_to, END_OF_TIME)):
             return edge
         edge = edge.without_end()
         if self.superseded_by is None:
@@ -424,7 +425,8 @@ def end_of(ends: Collection[EdgeEnd], *others: datetime | None) -> datetime | No
     """Return the end that counts: the first in time, except that a planned one yields to what was told later.
 
     An end is planned if it lay ahead when it was told. What was told later moves it to a later time only if it names
-    one: an end that is simply told to be over, at the time of telling, doesn't.
+    one: an end that is simply told to be over, at the time of telling, doesn't. `END_OF_TIME` calls off what was told
+    before.
 
     Parameters
     ----------
@@ -437,7 +439,9 @@ def end_of(ends: Collection[EdgeEnd], *others: datetime | None) -> datetime | No
     found: datetime | None = min((at for at in others if at is not None and at not in recorded), default=None)
     planned = False
     for end in sorted(ends, key=lambda end: (end.told_at, end.at)):
-        if found is None or end.at < found or (planned and end.at not in (found, end.told_at)):
+        if end.at == END_OF_TIME:
+            found = None
+        elif found is None or end.at < found or (planned and end.at not in (found, end.told_at)):
             found, planned = end.at, end.at > end.told_at
     return found
 

@@ -28,6 +28,7 @@ from graphmem.protocols.backend import (
 )
 from graphmem.protocols.expiry import expired_entities, find_premises, has_expired, without_expired
 from graphmem.protocols.extraction import (
+    EndingReason,
     ExtractedEdge,
     ExtractedEnding,
     ExtractedEntity,
@@ -73,6 +74,7 @@ __all__ = [
     "CommunityDetector",
     "CommunityStore",
     "EdgeStore",
+    "EndingReason",
     "EntityStore",
     "EpisodeStore",
     "Explorer",

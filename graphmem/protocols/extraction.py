@@ -61,6 +61,10 @@ class ExtractedEdge:
     kind: Literal["state", "event"] = "state"
 
 
+EndingReason = Literal["over", "corrected", "continues"]
+"""Statement of an ending about its fact."""
+
+
 @dataclass(frozen=True, slots=True)
 class ExtractedEnding:
     """The end of a known fact, which is named by its id or by source and relation.
@@ -77,7 +81,7 @@ class ExtractedEnding:
     valid_to
         When the fact ended; None: when the episode occurred.
     why
-        "over": it stopped being true; "corrected": it never was.
+        "over": it stopped being true; "corrected": it never was; "continues": its end, told before, is called off.
     source_type
         Type of the source if it isn't among the entities.
     others
@@ -93,7 +97,7 @@ class ExtractedEnding:
     target: str | None = None
     fact_id: str | None = None
     valid_to: datetime | None = None
-    why: Literal["over", "corrected"] = "over"
+    why: EndingReason = "over"
     source_type: str | None = None
     others: Literal["", "targets", "sources"] = ""
     presumed: bool = False

@@ -17,7 +17,7 @@ from typing import Any, Literal, cast
 from graphmem.errors import ExtractionFailed
 from graphmem.llm.structured import without_thoughts
 from graphmem.models import Certainty
-from graphmem.protocols import ExtractedEdge, ExtractedEntity
+from graphmem.protocols import EndingReason, ExtractedEdge, ExtractedEntity
 from graphmem.text.dates import DateSpan, find_dates
 from graphmem.text.terms import stems
 
@@ -371,14 +371,14 @@ def read_end(value: object, dropped: Counter[str], told_at: datetime | None = No
 
 @dataclass(frozen=True, slots=True)
 class EndedItem:
-    """The end of a fact as a model wrote it: the number of a known fact, or what was so."""
+    """The end of a fact as a model wrote it, or that it is called off: the number of a known fact, or what was so."""
 
     known: int | None
     source: str
     relation: str
     target: str
     at: datetime | None
-    why: Literal["over", "corrected"]
+    why: EndingReason
 
 
 def ended_in(
@@ -402,12 +402,16 @@ def ended_in(
             relation=_first(fields, _RELATION)[1],
             target=_first(fields, _TARGET)[1],
             at=at,
-            why="corrected" if _text(fields.get("why")).lower().startswith("correct") else "over",
+            why=_reason(_text(fields.get("why")).lower()),
         )
         if number is None and not (ended.source and ended.relation):
             dropped["malformed end"] += 1
         else:
             yield ended
+
+
+def _reason(why: str) -> EndingReason:
+    return "corrected" if why.startswith("correct") else "continues" if why.startswith("continu") else "over"
 
 
 def by_episode(value: dict[str, Any] | list[Any], texts: Sequence[Collection[str]]) -> list[dict[str, Any]]:

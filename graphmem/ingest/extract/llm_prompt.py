@@ -84,8 +84,9 @@ facts instead, with valid_from and valid_to. Look at every number in <known> and
 they are "").
 - at: the last day on which it was so, as a date, month or year ("we moved out last month" is that month); for what \
 is replaced the day before the new one began; null if that isn't told, and for plans.
-- why: over (it was so and stopped), or corrected (it never was so: "sorry, I meant April", or an earlier statement \
-that was a mistake). After a correction the right fact is in facts, with the beginning that is right.
+- why: over (it was so and stopped), corrected (it never was so: "sorry, I meant April", or an earlier statement that \
+was a mistake), or continues (it goes on, since an end told before is called off: "I withdrew my notice"). After a \
+correction the right fact is in facts, with the beginning that is right.
 What is replaced is ended: after "we switched from vim to neovim", the use of vim is in ended and the use of neovim \
 is in facts. An end that is settled and has its day is noted with that day, also if it is ahead: "my last day is 12 \
 June", "the rent is 900 from May on" (the old rent ends on 30 April). A plan or wish that isn't settled, a guess or \
@@ -170,7 +171,7 @@ def answer_schema(ontology: Ontology) -> dict[str, Any]:
                         "relation": text,
                         "target": text,
                         "at": date,
-                        "why": {"type": "string", "enum": ["over", "corrected"]},
+                        "why": {"type": "string", "enum": ["over", "corrected", "continues"]},
                     }
                 ),
             }

@@ -437,7 +437,7 @@ class _Selection:
         if source is None or (item.target and target is None):
             self._dropped[why or why_not] += 1
             return None
-        if target is None or item.why == "corrected":
+        if target is None or item.why != "over":
             return ExtractedEnding(source, item.relation, target, valid_to=item.at, why=item.why)
         return ExtractedEdge(source, item.relation, target, valid_to=item.at, ended=True)
 

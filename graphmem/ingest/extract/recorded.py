@@ -37,13 +37,14 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any, cast, get_args
 
 from graphmem.errors import ExtractionFailed, InvalidInput
 from graphmem.ingest.extract.llm_parse import read_edge, read_entity
 from graphmem.models import Episode, utc_now
 from graphmem.output_files import require_appendable
 from graphmem.protocols import (
+    EndingReason,
     ExtractedEdge,
     ExtractedEnding,
     ExtractedEntity,
@@ -317,7 +318,7 @@ def _ending(item: object) -> ExtractedEnding:
         target=edge.target if target else None,
         fact_id=fact_id if isinstance(fact_id, str) else None,
         valid_to=edge.valid_to,
-        why="corrected" if fields.get("why") == "corrected" else "over",
+        why=cast("EndingReason", why) if (why := fields.get("why")) in get_args(EndingReason) else "over",
         source_type=edge.source_type,
         others=others if others in ("targets", "sources") else "",
         presumed=fields.get("presumed") is True,

@@ -120,6 +120,24 @@ def test_ended_facts_are_reopened_in_the_order_in_which_they_are_read(
     assert list(dict.fromkeys(reopened)) == ended
 
 
+def test_an_end_that_was_called_off_counts_once_nothing_calls_it_off_any_more(backend: GraphBackend) -> None:
+    job = stated(("Maya", "works_at", "Aalto"), ("Maya", "works_as", "nurse"))
+    leaves = Extraction(endings=(ExtractedEnding("Maya", "works_at", "Aalto", valid_to=SECOND),))
+    stays = Extraction(endings=(ExtractedEnding("Maya", "works_at", "Aalto", why="continues"),))
+    told = {"a": job, "b": leaves, "c": stays}
+    for day, text in enumerate(told, 1):
+        say(backend, text, FIRST.replace(day=day), "Maya")
+
+    def ends() -> set[datetime | None]:
+        return {edge.valid_to for edge in backend.find_edges([SCOPE], EdgeQuery(versions="all"))}
+
+    for _ in range(2):
+        extract(backend, told)
+        assert ends() == {None}
+    extract(backend, told | {"c": Extraction()})
+    assert ends() == {SECOND}
+
+
 def test_a_fact_that_was_retracted_by_hand_stays_so(backend: GraphBackend) -> None:
     say(backend, "a", FIRST)
     told = {"a": stated(("Maya", "works_at", "Aalto"), ("Maya", "knows", "Jonas"))}

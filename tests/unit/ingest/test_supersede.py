@@ -281,7 +281,7 @@ def test_an_occupation_ends_with_the_job() -> None:
 
 
 def test_a_job_that_had_ended_or_never_held_ends_no_occupation() -> None:
-    for end in (End(year(2021), year(2024), "e2"), End(year(2024), year(2024), "e2", corrected=True)):
+    for end in (End(year(2021), year(2024), "e2"), End(year(2024), year(2024), "e2", why="corrected")):
         nurse = occupation("nurse", 2023)
         facts = ledger(fact("mercy", 2020, episode_ids=("e1",)), nurse)
         facts.end([("maya", "mercy", "works_at", EdgeType.SEMANTIC)], end)

@@ -12,11 +12,13 @@ from graphmem.ingest.fact_ledger import End, FactLedger
 from graphmem.ingest.supersession.rules import DAY, FactSource, Teller
 from graphmem.models import Edge, EdgeBeginning, EdgeEnd, EdgeType, Scope, new_id
 from graphmem.ontology import DEFAULT_ONTOLOGY
+from graphmem.protocols import EndingReason
 
 _TELLING = re.compile(
-    r"(?P<told>\S+) (?:(?P<verb>over|wrong)(?: (?P<ended>(?!at\b|hearsay\b|by\b)\w+))?(?:, (?P<then>.+))?"
+    r"(?P<told>\S+) (?:(?P<verb>over|wrong|continues)(?: (?P<ended>(?!at\b|hearsay\b|by\b)\w+))?(?:, (?P<then>.+))?"
     r"|(?P<target>\w+))(?P<rest>(?: .+)?)"
 )
+WHY: dict[str, EndingReason] = {"wrong": "corrected", "continues": "continues"}
 TELLERS: dict[str, Teller] = {"self": "subject", "other": "other", "document": "external"}
 NOW = datetime(2026, 12, 1, tzinfo=UTC)
 
@@ -100,11 +102,11 @@ class Facts:
     def _apply(self, ledger: FactLedger, telling: Telling) -> None:
         keys = [("maya", telling.target, telling.relation, kind) for kind in EdgeType]
         at = telling.at or telling.told_at
-        end = End(at, telling.told_at, telling.episode_id, corrected=telling.verb == "wrong", teller=telling.teller)
+        end = End(at, telling.told_at, telling.episode_id, why=WHY.get(telling.verb, "over"), teller=telling.teller)
         if telling.verb and not telling.target:
             ledger.end_slot(("maya", telling.relation), end)
             return
-        if telling.verb and telling.certainty == "stated" and (ledger.end(keys, end) or telling.verb == "wrong"):
+        if telling.verb and telling.certainty == "stated" and (ledger.end(keys, end) or telling.verb != "over"):
             return
         begin = telling.since or (at - DAY if telling.verb else telling.told_at)
         until = at if telling.verb else telling.until
