@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, lru_cache
@@ -23,6 +23,7 @@ from graphmem.protocols import (
     ExtractedEntity,
     Extraction,
     ExtractionRequest,
+    Known,
     KnownFact,
 )
 from graphmem.text.date_patterns import MONTHS, TENS, WEEKDAYS
@@ -304,6 +305,10 @@ _ALIAS_RELATIONS = frozenset(
     "alias_of same_as also_known_as known_as nickname_of has_nickname has_name goes_by called is_called "
     "is_named".split()
 )
+_PLACE_AND_PERSON = frozenset({"location", "person"})
+_MOVES = ("mov", "relocat", "travel", "fly", "flew", "flies", "drove", "trip")
+"""Beginnings of words of relations to a place: "moved_to", "plans_trip_to"."""
+_NO_PLACES = ("believ", "interest")
 # limit on the examined items of a long reply; the rest is counted as over the limit
 _EXAMINED_PER_PLACE = 50
 
@@ -327,17 +332,38 @@ def select(
     """
     speakers = {name for request in requests for name in _speakers(request)}
     grounds = Grounds.of(requests, speakers)
-    types = {canonical(known.name): known.entity_type for known in requests[0].known.names}
+    types = {key: next(iter(kinds)) for key, kinds in _known_types(requests[0].known).items()}
     parts = by_episode(answer, [stems(f"{speaker_name(r.episode)} {r.episode.text}") for r in requests])
+    places = {place for part in parts for place in _places(part, ontology)}
     aliases: dict[str, Sequence[str]] = {}  # of all episodes: an earlier one may use the name that a later one explains
     for part in parts:
         for entity in entities_in(part, Counter()):
             types.setdefault(canonical(entity.name), entity.entity_type)
             aliases.setdefault(canonical(entity.name), entity.aliases)
     return [
-        _Selection(request, speakers, grounds, types, aliases, ontology, limits).run(part)
+        _Selection(request, speakers, grounds, types, places, aliases, ontology, limits).run(part)
         for request, part in zip(requests, parts, strict=True)
     ]
+
+
+def _known_types(known: Known) -> dict[str, dict[str, None]]:
+    """Return the types of the known things with a name; those of its bearers come before those with it as an alias."""
+    types: defaultdict[str, dict[str, None]] = defaultdict(dict)
+    for names in ([(n, n.name) for n in known.names], [(n, alias) for n in known.names for alias in n.aliases]):
+        for entity, name in names:
+            types[canonical(name)][entity.entity_type] = None
+    return dict(types)
+
+
+def _places(part: dict[str, Any], ontology: Ontology) -> Iterator[str]:
+    """Yield the canonical names that the facts of a reply use as places."""
+    for edge in edges_in(part, Counter()):
+        relation = ontology.relation(edge.relation)
+        *others, last = relation.split("_")
+        is_inside = last == "in" and not any(word.startswith(_NO_PLACES) for word in others)
+        is_move = last in ("to", "from") and any(word.startswith(_MOVES) for word in others)
+        if is_inside or is_move or ontology.signature(relation)[1] == "location":
+            yield canonical(edge.target)
 
 
 def _speakers(request: ExtractionRequest) -> Iterator[str]:
@@ -356,6 +382,7 @@ class _Selection:
         speakers: Iterable[str],
         grounds: Grounds,
         types: Mapping[str, str],
+        places: Collection[str],
         aliases: Mapping[str, Sequence[str]],
         ontology: Ontology,
         limits: Limits,
@@ -376,8 +403,9 @@ class _Selection:
         self._people = {canonical(name) for name in speakers}
         self._grounds = grounds
         self._types = types
+        self._places = places
         self._aliases = aliases
-        self._known_types = {canonical(known.name): known.entity_type for known in request.known.names}
+        self._known_types = _known_types(request.known)
         known_short = {canonical(name) for known in request.known.names for name in (known.name, *known.aliases)}
         self._short_names = ontology.short_names | self._people | {name for name in known_short if len(name) < 3}
         self._ontology = ontology
@@ -534,14 +562,16 @@ class _Selection:
         return (shown, "") if grounded else (None, "ungrounded")
 
     def _type(self, key: str, stated: str) -> str:
-        """Return the type of a known entity of that name, whatever the reply says; "person" for a speaker.
+        """Return the type that a name has in the memory, else the first one in the reply; "person" for a speaker.
 
-        A person and a place of one name are two: Georgia.
+        A person and a place of one name are two if facts use it as a place: Georgia.
         """
-        known = self._known_types.get(key)
-        if known is None or {known, stated} == {"person", "location"}:
-            return "person" if key in self._people and stated == "concept" else stated
-        return known
+        first = self._types.get(key, stated)
+        if key in self._people and first in ("concept", "location"):
+            first = "person"
+        kinds = self._known_types.get(key, {first: None})
+        is_other = _PLACE_AND_PERSON.issuperset((stated, *kinds)) and (stated == "location") == (key in self._places)
+        return stated if stated in kinds or is_other else next(iter(kinds))
 
     def _ends(self, edge: ExtractedEdge) -> tuple[str, str] | None:
         (source, why), (target, why_not) = self._named(edge.source), self._named(edge.target, target=True)
@@ -561,7 +591,11 @@ class _Selection:
         kinds = {
             key: kind
             for key, (_, stated) in ends.items()
-            if (kind := stated or self._types.get(key) or ("person" if key in self._people else None))
+            if (
+                kind := (stated and self._type(key, stated))
+                or self._types.get(key)
+                or ("person" if key in self._people else None)
+            )
         }
         if self._edges >= self._limits.edges or not self._reserve(kinds):
             return False

@@ -293,18 +293,55 @@ def test_a_known_full_name_is_grounded_and_keeps_its_type(backend: GraphBackend)
     assert [(e.name, e.entity_type, e.aliases) for e in found.entities] == [("Sam Okafor", "person", ("Sam",))]
 
 
-@pytest.mark.parametrize(("stated", "kept"), [("location", "location"), ("tool", "person")])
-def test_a_place_with_the_name_of_a_known_person_is_another_thing(
-    backend: GraphBackend, stated: str, kept: str
+@pytest.mark.parametrize(
+    ("known", "stated", "relation", "kept"),
+    [
+        ("person", "location", "lives_in", "location"),
+        ("person", "location", "moved_to", "location"),
+        ("person", "location", "works_in", "location"),
+        ("person", "tool", "lives_in", "person"),
+        ("person", "location", "knows", "person"),
+        ("person", "location", "talked_to", "person"),
+        ("person", "location", "believes_in", "person"),
+        ("person", "organization", "knows", "person"),
+        ("location", "person", "has_child", "person"),
+        ("location", "person", "lives_in", "location"),
+        ("location", "organization", "likes", "location"),
+        ("", "person", "knows", "person"),
+    ],
+)
+def test_a_known_name_keeps_its_type_except_a_person_and_a_place(
+    backend: GraphBackend, known: str, stated: str, relation: str, kept: str
 ) -> None:
-    tell(backend, ExtractedEdge("Georgia", "likes", "tea", source_type="person"))
+    if known:
+        tell(backend, ExtractedEdge("Georgia", "likes", "tea", source_type=known))
     reply = {
         "entities": [{"name": "Georgia", "entity_type": stated}],
-        "facts": [fact("Ann Lee", "lives_in", "Georgia")],
+        "facts": [fact("Ann Lee", relation, "Georgia")],
     }
-    [found] = LLMExtractor(scripted(reply)).extract(requests(backend, "I moved to Georgia."))
+    [found] = LLMExtractor(scripted(reply)).extract(requests(backend, "I'm with Georgia."))
     assert isinstance(found, Extraction)
     assert [e.entity_type for e in found.entities if e.name == "Georgia"] == [kept]
+
+
+def test_a_known_other_name_keeps_the_type_of_its_bearer(backend: GraphBackend) -> None:
+    reply = {"entities": [{"name": "Sammy", "entity_type": "organization"}], "facts": [fact("Sammy", "likes", "tea")]}
+    [asked] = requests(backend, "Sammy likes tea.")
+    [found] = LLMExtractor(scripted(reply)).extract([asked])
+    assert isinstance(found, Extraction)
+    Writer(backend, DEFAULT_ONTOLOGY).write(SCOPE, [read_extraction(asked.episode, found, DEFAULT_ONTOLOGY, Counter())])
+    assert [entity.name for _, entity in backend.resolve_names(SCOPE, ["sammy"])] == ["Sam Okafor"]
+
+
+@pytest.mark.parametrize("speaker", ["Bob Ray", "Austin Ray"])
+def test_a_name_has_one_type_in_a_reply(backend: GraphBackend, speaker: str) -> None:
+    kinds = ("location", "organization") if speaker == "Austin Ray" else ("person", "location")
+    listed = [{"name": "Austin Ray", "entity_type": kind, "episode": n} for n, kind in enumerate(kinds, 1)]
+    facts = [fact("Austin Ray", "likes", thing, episode=n) for n, thing in ((1, "tea"), (2, "jazz"))]
+    asked = requests(backend, "Austin Ray likes tea.", "And jazz.", speaker=speaker)
+    found = LLMExtractor(scripted({"entities": listed, "facts": facts})).extract(asked)
+    kept = [e.entity_type for each in found if isinstance(each, Extraction) for e in each.entities]
+    assert kept == ["person", "person"]
 
 
 @pytest.mark.parametrize("relation", ["alias_of", "also_known_as", "has_name"])
