@@ -195,9 +195,13 @@ class Resolver:
         return None
 
     def _add_alias(self, alias: str, entity: Entity) -> None:
-        """Add another name of an entity, unless an entity of its type has it: two people of one name stay two."""
+        """Add another name of an entity, unless an entity of its type has it: two people of one name stay two.
+
+        Types of things vary: "Photoshop", known as a technology, is no other name of a tool.
+        """
         by_type = self._known[alias]
-        if entity.entity_type not in by_type:
+        varying = _CONFUSABLE - {"concept"} if entity.entity_type in _CONFUSABLE else frozenset[str]()
+        if by_type.keys().isdisjoint(varying | {entity.entity_type}):
             by_type[entity.entity_type] = entity
             self._aliases.append(Alias(alias=alias, entity_type=entity.entity_type, entity_id=entity.id))
 

@@ -28,6 +28,7 @@ from graphmem.protocols import (
 )
 from graphmem.text.date_patterns import MONTHS, TENS, WEEKDAYS
 from graphmem.text.dates import DateSpan, find_dates
+from graphmem.text.names import is_description, may_be_same, numbers_differ
 from graphmem.text.normalize import STOP_WORDS, UNSPACED, WORD, canonical, display_name, require_name, unaccented
 from graphmem.text.terms import stem, stems
 from graphmem.trust import role_kind
@@ -270,6 +271,30 @@ class Grounds:
             for span in find_dates(turn.text, turn.local_time, future=future)
         )
 
+    def tells_of_names(self, name: str, other: str) -> bool:
+        """Return whether a sentence of the turns tells that two names are of one thing, or the turns aren't English.
+
+        It has a word such as "renamed" or "called" and a word that only one of the names has, or only words such as "is
+        now" between both, or one of them in parentheses.
+        """
+        names = words(name), words(other)
+        apart = set(names[0]) ^ set(names[1])
+        for sentence, told in self._sentences:
+            if not apart.isdisjoint(told) and any(w in _NAMING or w.startswith(_NAMING_BEGINNINGS) for w in told):
+                return True
+            in_brackets = f"({name})" in sentence or f"({other})" in sentence
+            if in_brackets and all(apart.intersection(told, each) for each in names):
+                return True
+            if _are_joined(told, *names) or _are_joined(told, *reversed(names)):
+                return True
+        return all(_ENGLISH.isdisjoint(told) for _, told in self._sentences)
+
+    @cached_property
+    def _sentences(self) -> tuple[tuple[str, list[str]], ...]:
+        """The sentences of the turns, each with its words."""
+        found = (sentence for turn in self._turns for sentence in _SENTENCES.findall(turn.text))
+        return tuple((sentence, words(sentence)) for sentence in found)
+
     def has_short(self, name: str) -> bool:
         """Return whether the texts contain a number, such as "5%", or a name of two characters: AC, S3, Jo."""
         if any(character.isdigit() for character in name) and self.has(name):
@@ -291,6 +316,16 @@ class Grounds:
         return any(word[:end] in self._words for end in range(_SHORT_FORM, len(word)))
 
 
+def _are_joined(told: Sequence[str], one: Sequence[str], other: Sequence[str]) -> bool:
+    """Return whether a sentence has a name, then another one, and only words such as "is now" between both."""
+    ends = [i + len(one) for i in range(len(told)) if list(told[i : i + len(one)]) == list(one)]
+    for end in ends:
+        rest = next((i for i in range(end, len(told)) if told[i] not in _BETWEEN_NAMES), len(told))
+        if rest > end and list(told[rest : rest + len(other)]) == list(other):
+            return True
+    return False
+
+
 T = TypeVar("T")
 
 _SPEAKER_WORDS = frozenset({"i", "me", "my", "myself", "mine", "speaker", "the speaker"})
@@ -305,6 +340,14 @@ _ALIAS_RELATIONS = frozenset(
     "alias_of same_as also_known_as known_as nickname_of has_nickname has_name goes_by called is_called "
     "is_named".split()
 )
+_NAMING = frozenset(
+    "aka alias became become becoming call called calling dubbed fka former formerly known name named originally "
+    "previously same short stand".split()
+)
+_NAMING_BEGINNINGS = ("renam", "rebrand", "nicknam")
+_BETWEEN_NAMES = frozenset("actually are be is just new now old really simply the was".split())
+_ENGLISH = frozenset("and for our the they with".split())
+_SENTENCES = re.compile(r"[^.!?\n]+")
 _PLACE_AND_PERSON = frozenset({"location", "person"})
 _MOVES = ("mov", "relocat", "travel", "fly", "flew", "flies", "drove", "trip")
 """Beginnings of words of relations to a place: "moved_to", "plans_trip_to"."""
@@ -531,13 +574,34 @@ class _Selection:
             self._dropped[reason] += 1
         elif (key := canonical(name)) not in named:
             kind = self._type(key, entity.entity_type)
-            named[key] = replace(entity, name=name, entity_type=kind, aliases=self._told(entity.aliases))
+            named[key] = replace(entity, name=name, entity_type=kind, aliases=self._told(name, kind, entity.aliases))
 
-    def _told(self, aliases: Iterable[str]) -> tuple[str, ...]:
-        """Return the aliases that are grounded names, without words such as "I" and "the user" for a speaker."""
+    def _told(self, name: str, kind: str, aliases: Iterable[str]) -> tuple[str, ...]:
+        """Return the aliases that are grounded names, without words such as "I" and "the user" for a speaker.
+
+        An alias that looks like another thing needs a text that tells of names.
+        """
         words_for_people = {*self._referents, *_USER_WORDS} - self._people
         names = (alias for alias in aliases if canonical(alias) not in words_for_people)
-        return tuple(alias for alias in names if self._named(alias)[0] is not None)
+        grounded = (alias for alias in names if self._named(alias)[0] is not None)
+        return tuple(a for a in grounded if not self._is_other(name, kind, a) or self._grounds.tells_of_names(name, a))
+
+    def _is_other(self, name: str, kind: str, alias: str) -> bool:
+        """Return whether an alias looks like another thing: one that is known or listed, or that differs in a word.
+
+        "Adobe Lightroom, also Adobe Photoshop"; "Ann Calloway, also Beth Calloway", but not "Beth Ortega".
+        """
+        if may_be_same(name, alias, kind) or is_description(alias, kind):
+            return False
+        one, other = words(name), words(alias)
+        if kind == "person":
+            return len(one) > 1 < len(other) and one[-1] == other[-1]
+        own, others = set(one) - _FILLERS, set(other) - _FILLERS
+        if numbers_differ(name, alias, kind) or (own & others and own - others and others - own):
+            return True
+        keys = (canonical(name), canonical(alias))
+        called = ({canonical(n) for n in (known.name, *known.aliases)} for known in self._known.names)
+        return keys[1] in self._aliases or any(keys[1] in names and keys[0] not in names for names in called)
 
     def _named(self, raw: str, *, target: bool = False) -> tuple[str | None, str]:
         """Return the resolved name, or None and the reason to drop it.
@@ -602,7 +666,7 @@ class _Selection:
         self._edges += 1
         for key, kind in kinds.items():
             if key not in named and key not in self._entities:
-                aliases = self._told(self._aliases.get(key, ()))
+                aliases = self._told(ends[key][0], kind, self._aliases.get(key, ()))
                 self._entities[key] = ExtractedEntity(ends[key][0], kind, confidence=edge.confidence, aliases=aliases)
         return True
 

@@ -44,6 +44,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from graphmem.ingest.extract.llm import LLMExtractor
 
 AT = datetime(2025, 1, 13, 9, 30, tzinfo=UTC)
+ORGANIZED = ("organization", "Angus Fire", True, True)
 SCOPE = Scope("tests")
 
 
@@ -539,6 +540,56 @@ def test_what_was_known_by_a_description_or_a_former_name_gets_a_name(
     found = {e.id: e.name for _, e in backend.resolve_names(SCOPE, [canonical(known), canonical(name)])}
     assert set(found.values()) == ({name} if same else {known, name})
     assert len(found) == 2 - same
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "kind", "alias", "known", "same"),
+    [
+        ("I edit with Adobe Lightroom and Adobe Photoshop.", "Adobe Lightroom", "tool", "Adobe Photoshop", True, False),
+        (
+            "I edit with Adobe Lightroom and Adobe Photoshop.",
+            "Adobe Lightroom",
+            "tool",
+            "Adobe Photoshop",
+            False,
+            False,
+        ),
+        ("We replaced Darktable with Lightroom for the team.", "Lightroom", "tool", "Darktable", True, False),
+        ("The Globex office and the Initech office merge.", "Initech", "organization", "Globex", True, False),
+        ("We run version 3.12 and Python 3.11.", "Python 3.12", "tool", "Python 3.11", False, False),
+        ("Ann Calloway and her sister Beth Calloway came.", "Ann Calloway", "person", "Beth Calloway", False, False),
+        ("The invoice of Angus Fire says Kestrel Fire Systems, they were renamed.", "Kestrel Fire Systems", *ORGANIZED),
+        ("Angus Fire is now Kestrel Fire Systems, and the hoses came.", "Kestrel Fire Systems", *ORGANIZED),
+        ("The hoses came from Kestrel Fire Systems (Angus Fire).", "Kestrel Fire Systems", *ORGANIZED),
+        ("Angus Fire heißt jetzt Kestrel Fire Systems.", "Kestrel Fire Systems", *ORGANIZED),
+        ("We use Project Eagle, formerly Project Falcon.", "Project Eagle", "project", "Project Falcon", True, True),
+        ("The Bottling Line stands still, and the line is old.", "Bottling Line", "project", "line", False, True),
+        ("Bob and Robert Ray are the same to me.", "Robert Ray", "person", "Bob Ray", True, True),
+        ("My friend Robert Ray and the dog came.", "Robert Ray", "person", "Bob Ray", True, True),
+    ],
+)
+def test_an_alias_that_looks_like_another_thing_needs_words_that_tell_of_names(
+    backend: GraphBackend, text: str, name: str, kind: str, alias: str, known: bool, same: bool
+) -> None:
+    if known:
+        tell(backend, ExtractedEdge(alias, "likes", "tea", source_type=kind))
+    entity = {"name": name, "entity_type": kind, "aliases": [alias]}
+    [asked] = requests(backend, text)
+    [found] = LLMExtractor(scripted({"entities": [entity], "facts": [fact(name, "likes", "jazz")]})).extract([asked])
+    assert isinstance(found, Extraction)
+    reading = read_extraction(asked.episode, found, DEFAULT_ONTOLOGY, Counter())
+    Writer(backend, DEFAULT_ONTOLOGY).write(SCOPE, [reading])
+    names = {word: e.id for word, e in backend.resolve_names(SCOPE, [canonical(name), canonical(alias)])}
+    assert (names.get(canonical(name)) == names.get(canonical(alias))) is same
+
+
+@pytest.mark.parametrize(("kind", "same"), [("technology", False), ("person", True), ("concept", True)])
+def test_a_known_thing_of_a_type_that_varies_is_no_other_name(backend: GraphBackend, kind: str, same: bool) -> None:
+    tell(backend, ExtractedEdge("Falcon", "likes", "tea", source_type=kind))
+    named = ExtractedEntity("Peregrine", "tool", aliases=("Falcon",))
+    tell(backend, ExtractedEdge("Peregrine", "likes", "jazz", source_type="tool"), entities=(named,))
+    found = {e.name for _, e in backend.resolve_names(SCOPE, ["falcon"]) if e.entity_type == "tool"}
+    assert found == ({"Peregrine"} if same else set())
 
 
 def test_only_the_first_user_without_a_name_gets_one(backend: GraphBackend) -> None:
