@@ -15,6 +15,12 @@ from graphmem.models import new_id
 live_owners: set[str] = set()
 """Owners of the active rounds of this process."""
 
+failed_owners: set[str] = set()
+"""Owners of the rounds of this process that ended with an exception and may have left claims.
+
+Not told by their process id: a container that is started again has the same one.
+"""
+
 
 @contextmanager
 def live_owner() -> Generator[str]:
@@ -23,6 +29,9 @@ def live_owner() -> Generator[str]:
     live_owners.add(owner)
     try:
         yield owner
+    except BaseException:
+        failed_owners.add(owner)
+        raise
     finally:
         live_owners.discard(owner)
 

@@ -12,14 +12,16 @@ from asyncio import CancelledError
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Generator, Iterable, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from graphmem.errors import Conflict, ExtractionFailed, ExtractorMisconfigured, GraphMemError, InvalidInput
-from graphmem.ingest.claims import is_gone, live_owner, live_owners, process_prefix
+from graphmem.ingest.claims import failed_owners, is_gone, live_owner, live_owners, process_prefix
 from graphmem.ingest.contradictions import ContradictionCheck
 from graphmem.ingest.entity_matching import SimilarEntities
 from graphmem.ingest.failures import (
+    Failure,
     Pause,
     RetryRule,
     after_delayed,
@@ -68,6 +70,8 @@ _log = logging.getLogger(__name__)
 _NOT_OF_AN_EPISODE = (GraphMemError, OSError, MemoryError)
 
 _EXAMINED = 100  # pending episodes that are looked at to see whether others extract them
+_LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+_LOST = "the process ended, or took too long, while it extracted this episode"
 _MAX_ATTEMPTS = 3  # of extractions that are repeated because an erasure came between
 
 
@@ -161,6 +165,8 @@ class ExtractionQueue:
         self._pool: ExtractionPool[Processed] | None = None
         if concurrency > 1 or group > 1:
             self._pool = ExtractionPool(concurrency, group, settings.extraction_order)
+        self._alone = 0  # number of the next episodes that are extracted one at a time
+        self._trial: str | None = None  # the one of them that is being extracted
         self.on_settled: Callable[[Sequence[str]], None] = _ignore
         self.has_answered = False
 
@@ -212,8 +218,10 @@ class ExtractionQueue:
         """Claim pending episodes, extract them and write the results.
 
         When no other episode is pending, claims of terminated processes of this machine and of failed rounds of this
-        process are released and claimed again. An episode that can't be extracted or written stays in the queue with
-        its error, without an exception. During a pause nothing is claimed; after it, one episode is tried first.
+        process are released and claimed again. Episodes whose extraction a process didn't survive are then extracted
+        one at a time; one that was extracted alone when it ended has failed once more. An episode that can't be
+        extracted or written stays in the queue with its error, without an exception. During a pause nothing is claimed;
+        after it, one episode is tried first.
 
         Parameters
         ----------
@@ -235,12 +243,15 @@ class ExtractionQueue:
         """
         with live_owner() as owner:  # it is live first: `_release_dead` drops the owners that aren't
             self._owners.add(owner)
-            if self._pool is None:
-                done = self._batch(owner, limit, scopes, background)
-                if on_step is not None and done.claimed:
-                    on_step(done)
-            else:
-                done = self._pooled(self._pool, owner, limit, scopes, on_step, stopping, background)
+            try:
+                if self._pool is None:
+                    done = self._batch(owner, limit, scopes, background)
+                    if on_step is not None and done.claimed:
+                        on_step(done)
+                else:
+                    done = self._pooled(self._pool, owner, limit, scopes, on_step, stopping, background)
+            finally:
+                self._trial = None
         self._owners.discard(owner)  # kept after an exception: a failed round may hold claims
         return done
 
@@ -318,6 +329,7 @@ class ExtractionQueue:
             open_ids = self._store_in_order(waiting, results, done, since, self._shown(requests))
             if not open_ids:
                 break
+        self._trial = None
         self.on_settled(done.settled)
         return done
 
@@ -347,11 +359,16 @@ class ExtractionQueue:
         """Claim due episodes, unless extraction is paused, of scopes that aren't `full`."""
         if self._rule.waits(self._clock()):
             return []
-        if self._rule.pause is not None:
+        self._release_lost(owner, self._expired_owners())
+        if self._trial is not None:
+            return []
+        if self._rule.pause is not None or self._alone:
             limit = 1
         claimed = self._claim_due(owner, limit, scopes, full)
-        if not claimed and not full and self._release_dead():
-            claimed = self._claim_due(owner, limit, scopes, full)
+        if not claimed and not full and self._release_dead(owner):
+            claimed = self._claim_due(owner, 1 if self._alone else limit, scopes, full)
+        if self._alone:
+            self._alone, self._trial = (self._alone - 1, claimed[0].id) if claimed else (0, None)
         return claimed
 
     def _claim_due(
@@ -373,11 +390,45 @@ class ExtractionQueue:
             self._rotation.add(episode.scope for episode in claimed)
         return claimed
 
-    def _release_dead(self) -> int:
+    def _release_dead(self, owner: str) -> int:
         """Release claims of terminated processes of this machine and of failed rounds; return their number."""
         dead = [owner for owner in self._backend.claim_owners(self._clock()) if is_gone(owner)]
-        released = self._backend.release_claims(dead) if dead else 0
+        own = [owner for owner in dead if owner in failed_owners]
+        released = self._backend.release_claims(own) if own else 0
+        failed_owners.difference_update(own)
         self._owners &= live_owners
+        return released + self._release_lost(owner, [owner for owner in dead if owner not in own])
+
+    def _expired_owners(self) -> list[str]:
+        """Return the owners of other processes whose claims have expired: their process ended, or takes too long."""
+        every = [o for o in self._backend.claim_owners(_LONG_AGO) if o not in live_owners | failed_owners]
+        valid = set(self._backend.claim_owners(self._clock())) if every else set[str]()
+        return [owner for owner in every if owner not in valid]
+
+    def _release_lost(self, owner: str, lost: Sequence[str]) -> int:
+        """Release claims of processes that ended during an extraction; return their number.
+
+        If only one episode was being extracted, that counts as a failed attempt. Of several, nobody knows which one
+        was the cause: they are extracted one at a time. Those that were being extracted are the oldest that are due.
+        """
+        released = self._backend.release_claims(lost) if lost else 0
+        if not released:
+            return 0
+        now = self._clock()
+        until = now + timedelta(seconds=self._settings.claim_seconds)
+        episodes = self._backend.claim_episodes(owner, now=now, until=until, limit=released)
+        lost_of = ExtractionFailed(_LOST)
+        if released == 1:
+            results = self._failed([(each, lost_of) for each in episodes])
+        else:
+            error = str(Failure.of(lost_of, "episode", now))
+            first = (ProcessingResult(e.id, error=e.error or error, attempts=max(1, e.attempts)) for e in episodes)
+            results = [replace(result, retry_at=now) for result in first]
+        self._alone += sum(result.retry_at is not None for result in results)
+        for episode, result in zip(episodes, results, strict=True):
+            due = replace(result, retry_at=result.retry_at and now)
+            if settled := self._backend.atomic(partial(self._write_failures, episode.scope, [due])):
+                self.on_settled(settled)
         return released
 
     def close(self) -> None:

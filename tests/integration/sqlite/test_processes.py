@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from graphmem import GraphMemory
 from graphmem.errors import BackendUnavailable
 from graphmem.models import EdgeQuery, EntityQuery, Episode, EpisodeQuery
 from tests.integration.sqlite.support import SCOPE, entity, files_in, of, raw, run_at_once, start, store_at
@@ -87,6 +88,24 @@ while True:
 """
 
 
+DIE_OF_ONE_TEXT = """
+import os, sys
+from graphmem import GraphMemory
+from graphmem.protocols import Extraction
+
+class Dies:
+    name, batch_size = "dies", 3
+
+    def extract(self, requests):
+        if any(request.episode.text == "too long" for request in requests):
+            os._exit(9)
+        return [Extraction() for _ in requests]
+
+with GraphMemory.open(f"sqlite:///{sys.argv[1]}", extractor=Dies(), embeddings="none", background=False) as memory:
+    memory.flush()
+"""
+
+
 def test_processes_that_write_the_same_names_make_one_entity_each(tmp_path: Path) -> None:
     run_at_once(WRITE_SAME_NAMES, PROCESSES, tmp_path / "memory.db", NAMES)
     store = store_at(tmp_path / "memory.db")
@@ -115,6 +134,19 @@ def test_a_migration_is_recorded_once_when_processes_race(tmp_path: Path) -> Non
     with raw(tmp_path / "memory.db") as connection:
         numbers = [n for (n,) in connection.execute("SELECT number FROM schema_migrations ORDER BY number")]
     assert numbers == list(range(1, len(numbers) + 1))
+
+
+@pytest.mark.slow
+def test_a_text_that_ends_each_process_that_extracts_it_fails_alone(tmp_path: Path) -> None:
+    with GraphMemory.open(f"sqlite:///{tmp_path}/memory.db", extractor="none", background=False) as memory:
+        for text in ("one", "two", "too long", "three", "four"):
+            memory.remember(text)
+        codes = list[int]()
+        while not codes or codes[-1]:
+            codes.append(start(DIE_OF_ONE_TEXT, tmp_path / "memory.db").wait(60))
+        assert codes == [9, 9, 9, 0]
+        assert [letter.attempts for letter in memory.admin.dead_letters()] == [3]
+        assert memory.stats().pending_episodes == 0
 
 
 def test_what_was_acknowledged_survives_a_killed_process(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import threading
+import time
 from asyncio import CancelledError
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
@@ -12,7 +13,7 @@ from typing import Any, Literal
 
 import pytest
 
-from graphmem.errors import BackendUnavailable, ExtractionFailed
+from graphmem.errors import BackendUnavailable, ExtractionFailed, ExtractorUnavailable
 from graphmem.ingest.claims import _machine  # pyright: ignore[reportPrivateUsage]
 from graphmem.ingest.queue import ExtractionQueue
 from graphmem.models import FORGETTING, Changes, EdgeQuery, Episode, EpisodeQuery, JobState, Scope
@@ -242,6 +243,79 @@ class Parallel(Scripted):
     def extract(self, requests: Sequence[ExtractionRequest]) -> list[Extraction | Exception]:
         self._before(requests[0].episode.text)
         return super().extract(requests)
+
+
+DEAD = f"{_machine()}:{_unused_pid()}:x"
+
+
+class Unavailable(Scripted):
+    """Has no model, which uses up no attempt."""
+
+    def extract(self, requests: Sequence[ExtractionRequest]) -> list[Extraction | Exception]:
+        return [ExtractorUnavailable("no model") for _ in requests]
+
+
+class Counted(Scripted):
+    """As `Scripted`; counts the episodes of each call and the calls that run at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sizes, self.running, self.most = list[int](), 0, 0
+
+    def extract(self, requests: Sequence[ExtractionRequest]) -> list[Extraction | Exception]:
+        self.sizes.append(len(requests))
+        self.running += 1
+        self.most = max(self.most, self.running)
+        time.sleep(0.01)
+        self.running -= 1
+        return super().extract(requests)
+
+
+class CountedInParallel(Counted):
+    """As `Counted`, for several calls at once."""
+
+    concurrency = 2
+
+
+@pytest.mark.parametrize(("owner", "held"), [(DEAD, 3600), ("elsewhere:1:x", -1)], ids=["dead", "expired"])
+def test_an_episode_that_was_extracted_when_its_process_ended_has_failed_once(
+    backend: GraphBackend, owner: str, held: float
+) -> None:
+    store(backend, "bad")
+    clock, attempts = [datetime.now(UTC)], list[tuple[int, str]]()
+    while waiting := backend.find_episodes([SCOPE], EpisodeQuery(state="pending")):
+        backend.claim_episodes(owner, now=clock[0], until=clock[0] + timedelta(seconds=held), limit=1)
+        ExtractionQueue(backend, Unavailable(), DEFAULT_ONTOLOGY, FAST, clock=lambda: clock[0]).process(1)
+        clock[0] += timedelta(hours=5)
+        [episode] = backend.get_episodes([SCOPE], [waiting[0].id]).values()
+        attempts.append((episode.attempts, (episode.error or "").partition(":")[0]))
+    assert attempts == [(1, "ExtractorUnavailable"), (2, "ExtractorUnavailable"), (3, "ExtractionFailed")]
+
+
+@pytest.mark.parametrize("extractor", [Counted(), CountedInParallel()], ids=["batches", "pool"])
+def test_episodes_that_were_extracted_together_when_a_process_ended_are_extracted_one_by_one(
+    backend: GraphBackend, extractor: Counted
+) -> None:
+    now = datetime.now(UTC)
+    for scope in map(Scope, ("s0", "s1", "s2")):
+        backend.add_episodes(scope, [Episode(scope=scope, text="Maya knows Jonas")])
+    backend.claim_episodes(DEAD, now=now, until=now + timedelta(hours=1), limit=3)
+    queue = ExtractionQueue(backend, extractor, DEFAULT_ONTOLOGY, FAST)
+    while queue.process().claimed:
+        pass
+    assert (extractor.sizes, extractor.most) == ([1, 1, 1], 1)
+
+
+def test_the_failed_round_of_a_process_that_goes_on_is_no_failure_of_its_episodes(backend: GraphBackend) -> None:
+    class Failing(Scripted):
+        def extract(self, requests: Sequence[ExtractionRequest]) -> list[Extraction | Exception]:
+            raise KeyboardInterrupt
+
+    [episode_id] = store(backend, "Maya knows Jonas")
+    with pytest.raises(KeyboardInterrupt):
+        ExtractionQueue(backend, Failing(), DEFAULT_ONTOLOGY, FAST).process(1)
+    assert ExtractionQueue(backend, Scripted(), DEFAULT_ONTOLOGY, FAST).process(1).extracted == [episode_id]
+    assert backend.get_episodes([SCOPE], [episode_id])[episode_id].attempts == 1
 
 
 def test_a_pool_reads_again_what_it_read_while_something_was_forgotten(backend: GraphBackend) -> None:
