@@ -18,6 +18,7 @@ from graphmem.errors import ExtractionFailed
 from graphmem.llm.structured import without_thoughts
 from graphmem.models import Certainty
 from graphmem.protocols import EndingReason, ExtractedEdge, ExtractedEntity
+from graphmem.text.date_patterns import MONTHS
 from graphmem.text.dates import DateSpan, find_dates
 from graphmem.text.terms import stems
 
@@ -335,15 +336,26 @@ def read_time(value: object, dropped: Counter[str], told_at: datetime | None = N
         return None
 
 
-def _in_words(text: str, told_at: datetime | None) -> DateSpan | None:
-    """Return the date that is all that a text says; None if it may be one in the past and one ahead, as "Monday"."""
+def _in_words(text: str, told_at: datetime | None, *, is_end: bool = False) -> DateSpan | None:
+    """Return the date that is all that a text says; None if it may be one in the past and one ahead, as "Monday".
+
+    Of a day or a month without a year it is the nearer one, if the other one is more than twice as far away. Only an
+    end may be ahead then: "since May" is past.
+    """
     if told_at is None or len(text) > _LONGEST_DATE or ":" in text:
         return None
-    past, ahead = find_dates(text, told_at), find_dates(text, told_at, future=True)
-    if len(past) != 1 or past != ahead:
+    text = f"in {text}" if text.lower() in MONTHS else text
+    found, ahead = find_dates(text, told_at), find_dates(text, told_at, future=True)
+    if len(found) != 1 or len(ahead) != 1:
         return None
-    others = f"{text[: past[0].start]} {text[past[0].end :]}".lower().split()
-    return past[0] if _PREPOSITIONS.issuperset(others) else None
+    if found != ahead:
+        before, after = told_at - found[0].begin, ahead[0].begin - told_at
+        is_past, is_ahead = before * 2 < after, is_end and after * 2 < before
+        if before + after < _YEAR or not (is_past or is_ahead):
+            return None
+        found = found if is_past else ahead
+    others = f"{text[: found[0].start]} {text[found[0].end :]}".lower().split()
+    return found[0] if _PREPOSITIONS.issuperset(others) else None
 
 
 def read_end(value: object, dropped: Counter[str], told_at: datetime | None = None) -> datetime | None:
@@ -351,18 +363,23 @@ def read_end(value: object, dropped: Counter[str], told_at: datetime | None = No
 
     The other parameters are those of `read_time`.
     """
-    begin, text = read_time(value, dropped, told_at), _text(value)
-    if begin is None:
+    text, unreadable = _text(value), Counter[str]()
+    begin = read_time(value, unreadable, told_at)
+    if begin is None and not unreadable:
         return None
     if match := _YEAR_OR_MONTH.match(text):
         months = 1 if match[2] else 12
     elif _QUARTER.match(text):
         months = 3
-    elif _DAY.match(text):
+    elif begin is not None and _DAY.match(text):
         return begin + timedelta(days=1) if begin < _LATEST else begin
+    elif (span := _in_words(text, told_at, is_end=True)) is not None:
+        return span.until
     else:
-        span = _in_words(text, told_at)
-        return begin if span is None else span.until
+        months = 0
+    dropped.update(unreadable)
+    if begin is None or not months:
+        return begin
     if begin >= _LATEST:
         return begin
     year, month = divmod(begin.year * 12 + begin.month - 1 + months, 12)

@@ -209,8 +209,28 @@ def test_a_date_in_words_is_read_by_the_time_of_telling(stated: str, begin: str,
 
 
 @pytest.mark.parametrize(
-    "stated", ["Monday", "June", "in May", "end of 2024", "2024-05-xx", "2024-06-30T25:00", "soon"]
+    ("stated", "begin", "end"),
+    [
+        ("June", None, "2025-07-01"),
+        ("until May", None, "2025-06-01"),  # of what holds since May, the other one
+        ("1 April", None, "2025-04-02"),
+        ("15 February", "2025-02-15", "2025-02-16"),
+        ("January", "2025-01-01", "2025-02-01"),
+        ("in December", "2024-12-01", "2025-01-01"),
+        ("August", None, None),  # about as far away as the last one
+        ("20 September", None, None),
+    ],
 )
+def test_a_month_without_a_year_is_the_nearer_one_and_a_beginning_is_past(
+    stated: str, begin: str | None, end: str | None
+) -> None:
+    told, dropped = datetime(2025, 3, 1, 10, tzinfo=UTC), Counter[str]()
+    found = read_time(stated, dropped, told), read_end(stated, dropped, told)
+    assert [moment and f"{moment:%Y-%m-%d}" for moment in found] == [begin, end]
+    assert dropped["unreadable date"] == found.count(None)
+
+
+@pytest.mark.parametrize("stated", ["Monday", "August", "end of 2024", "2024-05-xx", "2024-06-30T25:00", "soon"])
 def test_a_date_in_words_that_may_be_another_one_is_not_read(stated: str) -> None:
     told, dropped = datetime(2025, 3, 1, 10, tzinfo=UTC), Counter[str]()
     assert read_end(stated, dropped, told) is None
