@@ -377,7 +377,7 @@ def select(
     grounds = Grounds.of(requests, speakers)
     types = {key: next(iter(kinds)) for key, kinds in _known_types(requests[0].known).items()}
     parts = by_episode(answer, [stems(f"{speaker_name(r.episode)} {r.episode.text}") for r in requests])
-    places = {place for part in parts for place in _places(part, ontology)}
+    places = {place for part in parts for place in _places(edges_in(part, Counter()), ontology)}
     aliases: dict[str, Sequence[str]] = {}  # of all episodes: an earlier one may use the name that a later one explains
     for part in parts:
         for entity in entities_in(part, Counter()):
@@ -398,9 +398,9 @@ def _known_types(known: Known) -> dict[str, dict[str, None]]:
     return dict(types)
 
 
-def _places(part: dict[str, Any], ontology: Ontology) -> Iterator[str]:
-    """Yield the canonical names that the facts of a reply use as places."""
-    for edge in edges_in(part, Counter()):
+def _places(facts: Iterable[ExtractedEdge | KnownFact], ontology: Ontology) -> Iterator[str]:
+    """Yield the canonical names that facts use as places."""
+    for edge in facts:
         relation = ontology.relation(edge.relation)
         *others, last = relation.split("_")
         is_inside = last == "in" and not any(word.startswith(_NO_PLACES) for word in others)
@@ -449,6 +449,7 @@ class _Selection:
         self._places = places
         self._aliases = aliases
         self._known_types = _known_types(request.known)
+        self._known_places = set(_places(request.known.facts, ontology))
         known_short = {canonical(name) for known in request.known.names for name in (known.name, *known.aliases)}
         self._short_names = ontology.short_names | self._people | {name for name in known_short if len(name) < 3}
         self._ontology = ontology
@@ -628,13 +629,16 @@ class _Selection:
     def _type(self, key: str, stated: str) -> str:
         """Return the type that a name has in the memory, else the first one in the reply; "person" for a speaker.
 
-        A person and a place of one name are two if facts use it as a place: Georgia.
+        A person and a place of one name are two if facts use it as a place: Georgia, but not a person who was once
+        called a place.
         """
         first = self._types.get(key, stated)
         if key in self._people and first in ("concept", "location"):
             first = "person"
         kinds = self._known_types.get(key, {first: None})
-        is_other = _PLACE_AND_PERSON.issuperset((stated, *kinds)) and (stated == "location") == (key in self._places)
+        used = key in self._places
+        is_other = used if stated == "location" else key in self._known_places and not used
+        is_other = is_other and _PLACE_AND_PERSON.issuperset((stated, *kinds))
         return stated if stated in kinds or is_other else next(iter(kinds))
 
     def _ends(self, edge: ExtractedEdge) -> tuple[str, str] | None:

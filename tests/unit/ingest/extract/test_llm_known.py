@@ -305,7 +305,9 @@ def test_a_known_full_name_is_grounded_and_keeps_its_type(backend: GraphBackend)
         ("person", "location", "talked_to", "person"),
         ("person", "location", "believes_in", "person"),
         ("person", "organization", "knows", "person"),
-        ("location", "person", "has_child", "person"),
+        ("place", "person", "has_child", "person"),
+        ("place", "person", "lives_in", "location"),
+        ("location", "person", "has_child", "location"),
         ("location", "person", "lives_in", "location"),
         ("location", "organization", "likes", "location"),
         ("", "person", "knows", "person"),
@@ -314,7 +316,9 @@ def test_a_known_full_name_is_grounded_and_keeps_its_type(backend: GraphBackend)
 def test_a_known_name_keeps_its_type_except_a_person_and_a_place(
     backend: GraphBackend, known: str, stated: str, relation: str, kept: str
 ) -> None:
-    if known:
+    if known == "place":
+        tell(backend, ExtractedEdge("Maya Lind", "lives_in", "Georgia", target_type="location"))
+    elif known:
         tell(backend, ExtractedEdge("Georgia", "likes", "tea", source_type=known))
     reply = {
         "entities": [{"name": "Georgia", "entity_type": stated}],
