@@ -194,7 +194,8 @@ class FactLedger:
     def restate(self, names: Names) -> tuple[Removal, ...]:
         """Give each changed row a sentence that its first episode told, so that forgetting that one removes it.
 
-        A version that is derived from tellings of another row had that row's sentence. Call it after all tellings.
+        A version that is derived from tellings of another row had that row's sentence. One whose end has moved gets the
+        sentence that tells the end that counts ("funded until September"). Call it after all tellings.
 
         Parameters
         ----------
@@ -207,18 +208,31 @@ class FactLedger:
             Removals of the index entries of known rows whose sentence changed, or that are retracted now.
         """
         over = {i for i, row in self._known.items() if is_retracted(self._rows[i]) and not is_retracted(row)}
-        changed = [row for i, row in self._rows.items() if row is not self._known.get(i) and not self._is_own(row)]
+        touched = (row for i, row in self._rows.items() if row is not self._known.get(i))
+        changed = [row for row in touched if _tells_another_end(row) or not self._is_own(row)]
         entities = {entity for row in changed for entity in (row.source_id, row.target_id)}
         called = names(entities) if entities else dict[str, str]()
         for row in changed:
-            told = next((self._stated[row.key, i][0] for i in row.episode_ids if (row.key, i) in self._stated), None)
+            told = self._sentence_of(row)
             if told is None:
-                self._rows[row.id] = with_sources(row, row.episode_ids, lambda i: called.get(i, ""), plain=True)
+                plain = with_sources(row, row.episode_ids, lambda i: called.get(i, ""), plain=True)
+                self._rows[row.id] = plain if not self._is_own(row) else plain.changed(properties=row.properties)
             else:
                 episodes = tuple(dict.fromkeys((told.episode_ids[0], *row.episode_ids)))
                 self._rows[row.id] = row.changed(episode_ids=episodes, fact=told.fact, properties=told.properties)
         outdated = over | {row.id for row in changed if row.id in self._known}
         return tuple(Removal("index", i, "fact") for i in sorted(outdated))
+
+    def _sentence_of(self, row: Edge) -> Edge | None:
+        """Return the telling whose sentence a row gets; None if no known sentence fits."""
+        told = [self._stated[row.key, i][0] for i in row.episode_ids if (row.key, i) in self._stated]
+        if not _tells_another_end(row):
+            return next(iter(told), None)
+        fitting = [each for each in told if each.valid_to == row.valid_to]
+        until = row.valid_to
+        # what was over sooner when that was told keeps its sentence, which may say more: "40,000 this year"
+        was_over = until is not None and all(until < end.at or until == end.at <= end.told_at for end in row.ends)
+        return fitting[-1] if fitting else next(iter(told), None) if was_over else None
 
     def _note_sentence(self, edge: Edge) -> None:
         if edge.episode_ids:
@@ -475,6 +489,14 @@ class FactLedger:
 
 
 # Cases --------------------------------------------------------------------------------------------
+
+
+def _tells_another_end(row: Edge) -> bool:
+    """Return whether the first episode of a fact, which told its sentence, stated another end than an episode later."""
+    told = {end.at for end in row.ends if end.by in row.episode_ids[:1]}
+    by_hand = {end.at for end in row.ends if not end.by}
+    counts = row.superseded_by is None and not is_retracted(row)
+    return counts and bool(told) and (row.valid_to or END_OF_TIME) not in told | by_hand
 
 
 def _depends_on_sources(edge: Edge, known: Sequence[Edge]) -> bool:

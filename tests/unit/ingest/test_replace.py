@@ -24,6 +24,7 @@ from graphmem.registry import open_backend
 from graphmem.settings import Settings
 
 SCOPE = Scope("again")
+APRIL = datetime(2026, 4, 1, tzinfo=UTC)
 FIRST, SECOND = datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 7, 1, tzinfo=UTC)
 
 
@@ -61,6 +62,10 @@ def extract(backend: GraphBackend, extractions: Mapping[str, Extraction | Except
 
 def stated(*facts: tuple[str, str, str], entities: Sequence[str] = ()) -> Extraction:
     return Extraction(tuple(map(ExtractedEntity, entities)), tuple(ExtractedEdge(*fact) for fact in facts))
+
+
+def funded(sentence: str, until: datetime | None) -> Extraction:
+    return Extraction(edges=(ExtractedEdge("Thesis", "funded_by", "NFR", fact=sentence, valid_to=until),))
 
 
 def facts(backend: GraphBackend, as_of: AsOf | None = None) -> set[str]:
@@ -136,6 +141,41 @@ def test_an_end_that_was_called_off_counts_once_nothing_calls_it_off_any_more(ba
         assert ends() == {None}
     extract(backend, told | {"c": Extraction()})
     assert ends() == {SECOND}
+
+
+@pytest.mark.parametrize(
+    ("later", "sentence"),
+    [
+        (funded("NFR funds it until 1 July.", SECOND), "NFR funds it until 1 July."),
+        (funded("NFR funds it.", None), "NFR funds it until May."),
+        (funded("NFR funds it until April.", APRIL), "NFR funds it until April."),
+        (Extraction(endings=(ExtractedEnding("Thesis", "funded_by", "NFR", valid_to=SECOND),)), "Thesis funded by NFR"),
+        (Extraction(endings=(ExtractedEnding("Thesis", "funded_by", "NFR", why="continues"),)), "Thesis funded by NFR"),
+        (Extraction(endings=(ExtractedEnding("Thesis", "funded_by", "NFR", valid_to=APRIL),)), "Thesis funded by NFR"),
+        (Extraction(endings=(ExtractedEnding("Thesis", "funded_by", "NFR"),)), "NFR funds it until May."),
+    ],
+    ids=[
+        "moved",
+        "told again",
+        "sooner",
+        "moved without a sentence",
+        "called off",
+        "sooner without a sentence",
+        "over",
+    ],
+)
+def test_a_sentence_tells_the_end_that_counts(backend: GraphBackend, later: Extraction, sentence: str) -> None:
+    told = {
+        "a": funded("NFR funds it until May.", datetime(2026, 5, 31, tzinfo=UTC)),
+        "b": later,
+        "c": funded("", None),
+    }
+    for day, text in enumerate(told, 1):
+        say(backend, text, FIRST.replace(day=day))
+    for _ in range(2):
+        extract(backend, told)
+        first = min(backend.find_edges([SCOPE], EdgeQuery(versions="all")), key=lambda edge: edge.valid_from)
+        assert first.fact == sentence
 
 
 def test_a_fact_that_was_retracted_by_hand_stays_so(backend: GraphBackend) -> None:
