@@ -12,6 +12,7 @@ from math import log1p
 from graphmem.models import STATED_KINDS, Edge, EdgeQuery, Entity, EntityHit, Episode, EpisodeQuery, Scope
 from graphmem.ontology import Ontology
 from graphmem.protocols import ExtractionRequest, GraphBackend, Known, KnownFact, KnownName, without_expired
+from graphmem.text.date_patterns import MONTHS, WEEKDAYS
 from graphmem.text.normalize import canonical, query_phrases, query_words, relation_words, split_words
 from graphmem.text.terms import stems
 from graphmem.trust import USER, role_kind, speaker_of
@@ -19,6 +20,8 @@ from graphmem.trust import USER, role_kind, speaker_of
 _SESSION_SAMPLE = 50  # turns of a session examined for its speakers
 
 MOST_NAMES, MOST_FACTS = 25, 30
+_HITS = 100  # entities examined for the names
+_OF_DATES = frozenset((*MONTHS, *WEEKDAYS, *"at early end late mid of the to until".split()))
 _PIECE, _PIECES = 500, 16  # characters searched for known names at once, and how often
 _PHRASE = 5  # words of the longest name that is looked up
 _WORDS = 48
@@ -117,10 +120,11 @@ def find_known(
 ) -> Known:
     """Return what a scope holds about the speakers, the names and the words of some episodes.
 
-    Names: those in the texts and of the speakers, then entities that share words with the texts; at most `MOST_NAMES`.
-    Facts: those of these names that hold when the first of the episodes occurred and were told until then; events
-    to come, of the last month, or of the last year if they share a rare word with the texts. Those that share rare
-    words come first, then single-valued relations; at most `MOST_FACTS`. None that only expired episodes state.
+    Names: those in the texts and of the speakers, then entities that share words with the texts, except dates; at most
+    `MOST_NAMES`.
+    Facts: those of these names and dates that hold when the first of the episodes occurred and were told until then;
+    events to come, of the last month, or of the last year if they share a rare word with the texts. Those that share
+    rare words come first, then single-valued relations; at most `MOST_FACTS`. None that only expired episodes state.
     """
     told = [request.episode.searchable_text for request in requests]
     context = [turn.text for turn in requests[0].context]
@@ -129,12 +133,14 @@ def find_known(
     phrases = dict.fromkeys((*said_by, *(p for piece in _pieces(texts) for p in query_phrases(piece, _PHRASE))))
     # "Jonas" may have been stored before Jonas Weber spoke
     words = dict.fromkeys(word for piece in (*speakers, *_pieces(told)) for word in query_words(piece))
-    hits = backend.search_entities([scope], words=list(words)[:_WORDS], phrases=list(phrases), limit=2 * MOST_NAMES)
+    hits = backend.search_entities([scope], words=list(words)[:_WORDS], phrases=list(phrases), limit=_HITS)
     in_texts = {word for text in (*texts, *speakers) for word in split_words(text)}
-    best = sorted(hits, key=lambda hit: _name_rank(hit, said_by, in_texts))[:MOST_NAMES]
+    ranked = sorted(hits, key=lambda hit: _name_rank(hit, said_by, in_texts))
+    dates = [hit for hit in ranked if hit.alias is None and _is_date(hit.entity.name)]
+    best = [hit for hit in ranked if hit not in dates][:MOST_NAMES]
     if not best:
         return Known()
-    facts = _known_facts(backend, scope, requests, best, ontology)
+    facts = _known_facts(backend, scope, requests, best + dates[:MOST_NAMES], ontology)
     facts = without_expired(backend, [scope], facts, now)
     others = _missing_ends(backend, scope, facts, {hit.entity.id for hit in best})
     entities = {entity.id: entity for entity in (*(hit.entity for hit in best), *others)}
@@ -170,6 +176,13 @@ def _pieces(texts: Sequence[str]) -> list[str]:
     """Return texts in pieces of at most `_PIECE` characters, which overlap by a name."""
     step = _PIECE - 50
     return [text[at : at + _PIECE] for text in texts for at in range(0, max(1, len(text) - 50), step)][:_PIECES]
+
+
+def _is_date(name: str) -> bool:
+    """Return whether a name is only a date: "31 July 2026" shares a word with any text that tells of July."""
+    words = split_words(name)
+    dated = (word in _OF_DATES or word.removesuffix("th").isdecimal() for word in words)
+    return not _OF_DATES.isdisjoint(words) and all(dated)
 
 
 def _name_rank(hit: EntityHit, speakers: set[str], words: set[str]) -> tuple[object, ...]:

@@ -133,6 +133,17 @@ def test_what_is_known_of_the_speaker_is_shown_without_a_session(backend: GraphB
     assert [known.target for known in request.known.facts] == ["Acme", "chess"]
 
 
+def test_dates_do_not_take_the_places_of_names_that_share_a_word(backend: GraphBackend) -> None:
+    dates = (f"{day} June 2025" for day in range(1, 31))
+    tell(backend, *(ExtractedEdge("Maya Lind", "plans", date) for date in dates))
+    tell(backend, ExtractedEdge("June Carter", "likes", "tea"), ExtractedEdge("Maya Lind", "in", "12 June"))
+    tell(backend, ExtractedEdge("Harbor House kitchen cupboard order", "costs", "10 EUR"))
+    [request] = requests(backend, "In June, on 12 June, June paid for the kitchen.")
+    names = {name.name for name in request.known.names}
+    assert names >= {"June Carter", "12 June", "Harbor House kitchen cupboard order"}
+    assert "3 June 2025" not in names
+
+
 def test_names_and_facts_of_the_words_are_known_single_valued_ones_first(backend: GraphBackend) -> None:
     [request] = requests(backend, "Did Sam Okafor leave?")
     assert next((name.name, name.aliases) for name in request.known.names) == ("Sam Okafor", ("sammy",))
