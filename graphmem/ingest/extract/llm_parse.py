@@ -183,6 +183,11 @@ _TRUE = frozenset({"true", "yes", "y", "1"})
 _YEAR_OR_MONTH = re.compile(r"(\d{4})(?:[-/](\d{1,2}))?\Z")
 _QUARTER = re.compile(r"(\d{4})[-/ ]?Q([1-4])\Z|Q([1-4])[-/ ]?(\d{4})\Z", re.IGNORECASE)
 _DAY = re.compile(r"\d{4}(?:[-/]\d{1,2}[-/]\d{1,2}|\d{4})\Z")
+_MIDNIGHT = re.compile(r"[T ]00:00(?::00)?(?:Z|[+-]00:00)?\Z")
+"""Time that models add to a day for which they are asked."""
+_OVER = ("no_longer_", "used_to_")
+"""Beginnings of relations that say that a fact is over."""
+_NUMBERED = re.compile(r"[#\[(]{0,2}(\d{1,5})[.\])]{0,2}\Z")
 
 Item = Mapping[str, Any]
 _PREPOSITIONS = frozenset("by during from in on since the until".split())
@@ -267,20 +272,24 @@ def read_edge(item: object, dropped: Counter[str], told_at: datetime | None = No
     happened: Literal["state", "event"] = "event" if _text(fields.get("kind")).lower() == "event" else "state"
     begin = read_time(fields.get("valid_from"), dropped, told_at)
     end = read_end(fields.get("valid_to"), dropped, told_at)
+    phrase = "_".join(relation.lower().replace("_", " ").split())
+    over = next((beginning for beginning in _OVER if told_at and phrase.startswith(beginning)), "")
+    if over == "no_longer_" and end is None:
+        begin, end = None, begin
     if happened == "event" and begin is not None and end is None:
         until = read_end(fields.get("valid_from"), Counter(), told_at)
         end = until if until is not None and until - begin > timedelta(days=1) else None  # some day of a month or year
     kind = _text(fields.get("edge_type")) or ("" if related_by == "type" else _text(fields.get("type")))
     return ExtractedEdge(
         source,
-        relation,
+        phrase.removeprefix(over) if over else relation,
         target,
         edge_type=kind.lower() or None,
         fact=_first(fields, _FACT)[1],
         confidence=confidence,
         valid_from=begin,
         valid_to=end,
-        ended=_text(fields.get("ended")).lower() in _TRUE,
+        ended=bool(over) or _text(fields.get("ended")).lower() in _TRUE,
         source_type=_text(fields.get("source_type")) or None,
         target_type=_text(fields.get("target_type")) or None,
         certainty=certainty,
@@ -361,9 +370,12 @@ def _in_words(text: str, told_at: datetime | None, *, is_end: bool = False) -> D
 def read_end(value: object, dropped: Counter[str], told_at: datetime | None = None) -> datetime | None:
     """Parse the last day, month, quarter or year of a fact; return the moment after it. A time is returned as it is.
 
-    The other parameters are those of `read_time`.
+    With a time of telling, which replies have, the first moment of a day stands for the day. The other parameters are
+    those of `read_time`.
     """
     text, unreadable = _text(value), Counter[str]()
+    if told_at is not None:
+        text = _MIDNIGHT.sub("", text)
     begin = read_time(value, unreadable, told_at)
     if begin is None and not unreadable:
         return None
@@ -453,9 +465,9 @@ def by_episode(value: dict[str, Any] | list[Any], texts: Sequence[Collection[str
 
 
 def read_number(value: object) -> int | None:
-    """Parse a whole number of at most five digits, which may be quoted; None for anything else."""
-    text = _text(value)
-    return int(text) if text.isdecimal() and len(text) < 6 else None
+    """Parse a whole number of at most five digits, which may be a text such as "3" or "[3]"; None for anything else."""
+    match = _NUMBERED.match(_text(value))
+    return int(match[1]) if match else None
 
 
 def _items(value: dict[str, Any] | list[Any], keys: Sequence[str]) -> Iterator[object]:

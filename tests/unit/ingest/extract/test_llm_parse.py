@@ -9,8 +9,19 @@ from typing import Any
 
 import pytest
 
-from graphmem.ingest.extract.llm_parse import edges_in, entities_in, find_json, read_confidence, read_end, read_time
+from graphmem.ingest.extract.llm_parse import (
+    edges_in,
+    entities_in,
+    find_json,
+    read_confidence,
+    read_edge,
+    read_end,
+    read_number,
+    read_time,
+)
 from graphmem.protocols import ExtractedEdge, ExtractedEntity
+
+AT = datetime(2026, 2, 9, tzinfo=UTC)
 
 
 def edge_of(item: Any) -> ExtractedEdge:
@@ -167,6 +178,7 @@ def test_a_time_that_cannot_be_read_is_dropped_and_counted(stated: str) -> None:
         ("2026", "2027-01-01T00:00:00+00:00"),
         ("20260228", "2026-03-01T00:00:00+00:00"),
         ("2026-12-31T18:30:00Z", "2026-12-31T18:30:00+00:00"),
+        ("2026-12-31T00:00:00Z", "2026-12-31T00:00:00+00:00"),
         ("9999", "9999-01-01T00:00:00+00:00"),
     ],
 )
@@ -199,6 +211,9 @@ def test_entities_with_relations_of_their_own_are_no_list_by_turn() -> None:
         ("last May", "2024-05-01", "2024-06-01"),
         ("yesterday", "2025-02-28", "2025-03-01"),
         ("2025-02-28", "2025-02-28", "2025-03-01"),
+        ("2025-02-28T00:00:00Z", "2025-02-28", "2025-03-01"),
+        ("2025-02-28 00:00", "2025-02-28", "2025-03-01"),
+        ("2025-02-28T00:00:00+02:00", "2025-02-27", "2025-02-27"),
     ],
 )
 def test_a_date_in_words_is_read_by_the_time_of_telling(stated: str, begin: str, end: str) -> None:
@@ -256,3 +271,29 @@ def test_an_event_of_a_month_or_year_lasts_until_its_end(begin: str | None, end:
 def test_an_edge_outlives_its_unreadable_time() -> None:
     edge = edge_of({"source": "A", "relation": "r", "target": "B", "valid_from": "once upon a time", "ended": "yes"})
     assert (edge.valid_from, edge.ended) == (None, True)
+
+
+@pytest.mark.parametrize(
+    ("relation", "read", "ended", "dates"),
+    [
+        ("no_longer_uses", "uses", True, (None, AT)),
+        ("No longer works at", "works_at", True, (None, AT)),
+        ("used_to_live_in", "live_in", True, (AT, None)),
+        ("uses", "uses", False, (AT, None)),
+        ("used_to", "used_to", False, (AT, None)),
+        ("used_for", "used_for", False, (AT, None)),
+    ],
+)
+def test_a_relation_that_says_that_a_fact_is_over_ends_it(
+    relation: str, read: str, ended: bool, dates: tuple[datetime | None, datetime | None]
+) -> None:
+    edge = read_edge({"source": "Ann", "relation": relation, "target": "R", "valid_from": "2026-02-09"}, Counter(), AT)
+    assert edge is not None
+    assert (edge.relation, edge.ended, (edge.valid_from, edge.valid_to)) == (read, ended, dates)
+
+
+@pytest.mark.parametrize(
+    ("stated", "number"), [(3, 3), ("3", 3), ("3.", 3), ("[3]", 3), ("#3", 3), ("3a", None), ("-3", None), (3.5, None)]
+)
+def test_the_number_of_a_known_fact_may_be_written_as_in_the_prompt(stated: object, number: int | None) -> None:
+    assert read_number(stated) == number
