@@ -316,6 +316,12 @@ class Grounds:
         return any(word[:end] in self._words for end in range(_SHORT_FORM, len(word)))
 
 
+def _is_relative(alias: str, kind: str) -> bool:
+    """Return whether an alias depends on who says it or when: "our house", and of a person also "the foreman"."""
+    first, _, rest = alias.strip().partition(" ")
+    return first.lower() in _POSSESSIVES or (kind == "person" and first.lower() in _ARTICLES and rest.islower())
+
+
 def _are_joined(told: Sequence[str], one: Sequence[str], other: Sequence[str]) -> bool:
     """Return whether a sentence has a name, then another one, and only words such as "is now" between both."""
     ends = [i + len(one) for i in range(len(told)) if list(told[i : i + len(one)]) == list(one)]
@@ -347,6 +353,8 @@ _NAMING = frozenset(
 _NAMING_BEGINNINGS = ("renam", "rebrand", "nicknam")
 _BETWEEN_NAMES = frozenset("actually are be is just new now old really simply the was".split())
 _ENGLISH = frozenset("and for our the they with".split())
+_POSSESSIVES = frozenset("her his its my our their your".split())
+_ARTICLES = frozenset("a an that the this".split())
 _SENTENCES = re.compile(r"[^.!?\n]+")
 _PLACE_AND_PERSON = frozenset({"location", "person"})
 _MOVES = ("mov", "relocat", "travel", "fly", "flew", "flies", "drove", "trip")
@@ -580,10 +588,12 @@ class _Selection:
     def _told(self, name: str, kind: str, aliases: Iterable[str]) -> tuple[str, ...]:
         """Return the aliases that are grounded names, without words such as "I" and "the user" for a speaker.
 
-        An alias that looks like another thing needs a text that tells of names.
+        An alias that looks like another thing needs a text that tells of names. "My wife" and "the foreman" are others
+        for other speakers and at other times.
         """
         words_for_people = {*self._referents, *_USER_WORDS} - self._people
         names = (alias for alias in aliases if canonical(alias) not in words_for_people)
+        names = (alias for alias in names if not _is_relative(alias, kind) or canonical(alias) in self._known_types)
         grounded = (alias for alias in names if self._named(alias)[0] is not None)
         return tuple(a for a in grounded if not self._is_other(name, kind, a) or self._grounds.tells_of_names(name, a))
 

@@ -437,6 +437,25 @@ def test_a_word_for_a_person_is_no_other_name(alias: str) -> None:
     assert [e.aliases for e in found.entities] == [("Bobby",)]
 
 
+@pytest.mark.parametrize(
+    ("kind", "alias", "kept"),
+    [
+        ("person", "my wife", False),
+        ("person", "the foreman", False),
+        ("person", "The Boss", True),
+        ("person", "Myra", True),
+        ("project", "our house", False),
+        ("project", "the house", True),
+    ],
+)
+def test_words_that_depend_on_who_says_them_are_no_other_name(kind: str, alias: str, kept: bool) -> None:
+    entity = {"name": "Morag", "entity_type": kind, "aliases": [alias]}
+    found = extraction(
+        said(answer(entities=[entity])), text="Morag is my wife, Myra, The Boss, the foreman of our house."
+    )
+    assert [e.aliases for e in found.entities if e.name == "Morag"] == [(alias,) if kept else ()]
+
+
 @pytest.mark.parametrize(("name", "kept"), [("she", False), ("Those", False), ("WHO", True), ("Will", True)])
 def test_a_pronoun_is_no_name(name: str, kept: bool) -> None:
     edge = {"source": "Bob", "relation": "knows", "target": name}
