@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from itertools import accumulate
 from math import log1p
 
+from graphmem.ingest.resolution import TYPE_STATED
 from graphmem.models import STATED_KINDS, Edge, EdgeQuery, Entity, EntityHit, Episode, EpisodeQuery, Scope
 from graphmem.ontology import Ontology
 from graphmem.protocols import ExtractionRequest, GraphBackend, Known, KnownFact, KnownName, without_expired
@@ -150,7 +151,12 @@ def find_known(
             aliases.setdefault(alias.entity_id, []).append(alias.alias)
     return Known(
         tuple(
-            KnownName(hit.entity.name, hit.entity.entity_type, tuple(dict.fromkeys(aliases.get(hit.entity.id, ()))))
+            KnownName(
+                hit.entity.name,
+                hit.entity.entity_type,
+                tuple(dict.fromkeys(aliases.get(hit.entity.id, ()))),
+                hit.entity.properties.get(TYPE_STATED) is not False,
+            )
             for hit in best
         ),
         tuple(

@@ -179,13 +179,17 @@ class Resolver:
         "Ann Lee, also User", "X Corp, also Twitter".
         """
         for alias in mention.aliases:
-            entity = self._known[alias].get(mention.entity_type or "concept")
-            if entity is None:
+            by_type = self._known[alias]
+            kind = mention.entity_type or "concept"
+            entity = by_type.get(kind) or _untyped(by_type)
+            if entity is None or (entity.entity_type != kind and entity.name.islower()):  # a role, such as "captain"
                 continue
             # a further name of somebody who is described, such as a first name, may be somebody else's, too
-            described = entity.name in (USER, ASSISTANT) or is_description(entity.name, entity.entity_type)
+            described = entity.name in (USER, ASSISTANT) or is_description(entity.name, kind)
             told = (described and alias == entity.canonical_name) or _is_renamed(mention, entity, alias)
-            if told or may_be_same(mention.display, entity.name, entity.entity_type):
+            if told or may_be_same(mention.display, entity.name, kind):
+                if entity.entity_type != kind:
+                    entity = self._typed(by_type, kind) or entity
                 entity = self._touched.get(entity.id, entity)
                 if told or len(mention.display) > len(entity.name):
                     entity = self._touched[entity.id] = entity.changed(name=mention.display)

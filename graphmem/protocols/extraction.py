@@ -120,11 +120,15 @@ class Extraction:
 
 @dataclass(frozen=True, slots=True)
 class KnownName:
-    """An entity of the memory that an episode may name."""
+    """An entity of the memory that an episode may name.
+
+    `type_stated` is False if its type was never told; the first one that is told replaces it.
+    """
 
     name: str
     entity_type: str
     aliases: tuple[str, ...] = ()
+    type_stated: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -398,9 +398,10 @@ def select(
 
 
 def _known_types(known: Known) -> dict[str, dict[str, None]]:
-    """Return the types of the known things with a name; those of its bearers come before those with it as an alias."""
+    """Return the told types of the known things with a name; those of its bearers come before those of an alias."""
     types: defaultdict[str, dict[str, None]] = defaultdict(dict)
-    for names in ([(n, n.name) for n in known.names], [(n, alias) for n in known.names for alias in n.aliases]):
+    typed = [name for name in known.names if name.type_stated]
+    for names in ([(n, n.name) for n in typed], [(n, alias) for n in typed for alias in n.aliases]):
         for entity, name in names:
             types[canonical(name)][entity.entity_type] = None
     return dict(types)
@@ -457,9 +458,10 @@ class _Selection:
         self._places = places
         self._aliases = aliases
         self._known_types = _known_types(request.known)
+        self._known_names = {canonical(name) for known in request.known.names for name in (known.name, *known.aliases)}
         self._known_places = set(_places(request.known.facts, ontology))
-        known_short = {canonical(name) for known in request.known.names for name in (known.name, *known.aliases)}
-        self._short_names = ontology.short_names | self._people | {name for name in known_short if len(name) < 3}
+        known_short = {name for name in self._known_names if len(name) < 3}
+        self._short_names = ontology.short_names | self._people | known_short
         self._ontology = ontology
         self._limits = limits
         self._dropped: Counter[str] = Counter()
@@ -593,7 +595,7 @@ class _Selection:
         """
         words_for_people = {*self._referents, *_USER_WORDS} - self._people
         names = (alias for alias in aliases if canonical(alias) not in words_for_people)
-        names = (alias for alias in names if not _is_relative(alias, kind) or canonical(alias) in self._known_types)
+        names = (alias for alias in names if not _is_relative(alias, kind) or canonical(alias) in self._known_names)
         grounded = (alias for alias in names if self._named(alias)[0] is not None)
         return tuple(a for a in grounded if not self._is_other(name, kind, a) or self._grounds.tells_of_names(name, a))
 
@@ -686,7 +688,7 @@ class _Selection:
 
     def _reserve(self, keys: Iterable[str]) -> bool:
         """Reserve places for entities other than speakers and known ones; return whether there are enough."""
-        needed = self._needed | set(keys) - self._people - self._known_types.keys()
+        needed = self._needed | set(keys) - self._people - self._known_names
         if len(needed) > self._limits.entities:
             return False
         self._needed = needed

@@ -340,6 +340,33 @@ def test_a_known_name_keeps_its_type_except_a_person_and_a_place(
     assert [e.entity_type for e in found.entities if e.name == "Georgia"] == [kept]
 
 
+@pytest.mark.parametrize(
+    ("name", "kind", "aliases"),
+    [("Florence", "person", []), ("Florence Munro", "person", ["Florence"]), ("Florence", "location", [])],
+)
+def test_a_name_whose_type_was_never_told_gets_the_first_one(
+    backend: GraphBackend, name: str, kind: str, aliases: list[str]
+) -> None:
+    tell(backend, ExtractedEdge("Isla Munro", "has_cousin", "Florence", source_type="person"))
+    listed = {"name": name, "entity_type": kind, "aliases": aliases}
+    [asked] = requests(backend, "Florence Munro likes tea.")
+    reply = {"entities": [listed], "facts": [fact(name, "likes", "tea")]}
+    [found] = LLMExtractor(scripted(reply)).extract([asked])
+    assert isinstance(found, Extraction)
+    reading = read_extraction(asked.episode, found, DEFAULT_ONTOLOGY, Counter())
+    Writer(backend, DEFAULT_ONTOLOGY).write(SCOPE, [reading])
+    bearers = {e.id: (e.name, e.entity_type) for _, e in backend.resolve_names(SCOPE, ["florence", canonical(name)])}
+    assert list(bearers.values()) == [(name, kind)]
+
+
+def test_a_role_is_not_the_person_who_has_it(backend: GraphBackend) -> None:
+    tell(backend, ExtractedEdge("Ann Lee", "has_role", "captain", source_type="person"))
+    person = ExtractedEntity("Captain Lee", "person", aliases=("captain",))
+    tell(backend, ExtractedEdge("Captain Lee", "likes", "tea", source_type="person"), entities=(person,))
+    found = {e.name: e.entity_type for _, e in backend.resolve_names(SCOPE, ["captain"])}
+    assert found["captain"] == "concept"
+
+
 def test_a_known_other_name_keeps_the_type_of_its_bearer(backend: GraphBackend) -> None:
     reply = {"entities": [{"name": "Sammy", "entity_type": "organization"}], "facts": [fact("Sammy", "likes", "tea")]}
     [asked] = requests(backend, "Sammy likes tea.")
