@@ -383,16 +383,19 @@ def select(
     """
     speakers = {name for request in requests for name in _speakers(request)}
     grounds = Grounds.of(requests, speakers)
-    types = {key: next(iter(kinds)) for key, kinds in _known_types(requests[0].known).items()}
+    known = {key: next(iter(kinds)) for key, kinds in _known_types(requests[0].known).items()}
+    types: dict[str, str] = {}
     parts = by_episode(answer, [stems(f"{speaker_name(r.episode)} {r.episode.text}") for r in requests])
     places = {place for part in parts for place in _places(edges_in(part, Counter()), ontology)}
     aliases: dict[str, Sequence[str]] = {}  # of all episodes: an earlier one may use the name that a later one explains
     for part in parts:
         for entity in entities_in(part, Counter()):
-            types.setdefault(canonical(entity.name), entity.entity_type)
+            key = canonical(entity.name)
+            if types.get(key, "concept") == "concept":
+                types[key] = _type_of_former(entity, known) or entity.entity_type
             aliases.setdefault(canonical(entity.name), entity.aliases)
     return [
-        _Selection(request, speakers, grounds, types, places, aliases, ontology, limits).run(part)
+        _Selection(request, speakers, grounds, types | known, places, aliases, ontology, limits).run(part)
         for request, part in zip(requests, parts, strict=True)
     ]
 
@@ -405,6 +408,12 @@ def _known_types(known: Known) -> dict[str, dict[str, None]]:
         for entity, name in names:
             types[canonical(name)][entity.entity_type] = None
     return dict(types)
+
+
+def _type_of_former(entity: ExtractedEntity, known: Mapping[str, str]) -> str | None:
+    """Return the known type of another name of an entity, unless one of both is a person and the other one a place."""
+    former = next((known[key] for alias in entity.aliases if (key := canonical(alias)) in known), None)
+    return None if {former, entity.entity_type} == _PLACE_AND_PERSON else former
 
 
 def _places(facts: Iterable[ExtractedEdge | KnownFact], ontology: Ontology) -> Iterator[str]:
@@ -669,13 +678,9 @@ class _Selection:
         ends = {canonical(edge.source): (edge.source, edge.source_type)}
         ends[canonical(edge.target)] = (edge.target, edge.target_type)
         kinds = {
-            key: kind
+            key: self._type(key, kind)
             for key, (_, stated) in ends.items()
-            if (
-                kind := (stated and self._type(key, stated))
-                or self._types.get(key)
-                or ("person" if key in self._people else None)
-            )
+            if (kind := stated or self._types.get(key) or ("person" if key in self._people else None))
         }
         if self._edges >= self._limits.edges or not self._reserve(kinds):
             return False

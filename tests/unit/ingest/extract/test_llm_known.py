@@ -359,6 +359,26 @@ def test_a_name_whose_type_was_never_told_gets_the_first_one(
     assert list(bearers.values()) == [(name, kind)]
 
 
+def test_the_new_name_of_a_thing_has_its_type(backend: GraphBackend) -> None:
+    tell(backend, ExtractedEdge("Angus Fire", "likes", "tea", source_type="organization"))
+    listed = {"name": "Kestrel Fire", "entity_type": "person", "aliases": ["Angus Fire"]}
+    [asked] = requests(backend, "Angus Fire has been renamed, the invoice says Kestrel Fire.")
+    reply = {"entities": [listed], "facts": [fact("Kestrel Fire", "likes", "jazz")]}
+    [found] = LLMExtractor(scripted(reply)).extract([asked])
+    assert isinstance(found, Extraction)
+    assert [(e.name, e.entity_type) for e in found.entities if e.aliases] == [("Kestrel Fire", "organization")]
+
+
+def test_a_speaker_listed_as_a_concept_stays_one_person(backend: GraphBackend) -> None:
+    listed = [{"name": "Ann Lee", "entity_type": "concept", "episode": 1}, {"name": "Bob", "entity_type": "concept"}]
+    listed.append({"name": "Bob", "entity_type": "person", "episode": 2})
+    facts = [fact("Ann Lee", "likes", "tea", episode=1), fact("Ann Lee", "likes", "Bob", episode=2)]
+    asked = requests(backend, "I like tea.", "And Bob.")
+    found = LLMExtractor(scripted({"entities": listed, "facts": facts})).extract(asked)
+    kinds = {(e.name, e.entity_type) for each in found if isinstance(each, Extraction) for e in each.entities}
+    assert kinds == {("Ann Lee", "person"), ("Bob", "person")}
+
+
 def test_a_role_is_not_the_person_who_has_it(backend: GraphBackend) -> None:
     tell(backend, ExtractedEdge("Ann Lee", "has_role", "captain", source_type="person"))
     person = ExtractedEntity("Captain Lee", "person", aliases=("captain",))
