@@ -216,7 +216,7 @@ def edges_in(
         if isinstance(value, list) and not _is_edge(item, triples=True):
             continue
         edge = read_edge(item, dropped, told_at)
-        if edge is None:
+        if edge is None or not any(map(str.isalnum, edge.relation)):
             dropped["malformed edge"] += 1
         else:
             yield edge

@@ -379,6 +379,13 @@ def test_a_speaker_listed_as_a_concept_stays_one_person(backend: GraphBackend) -
     assert kinds == {("Ann Lee", "person"), ("Bob", "person")}
 
 
+def test_a_relation_without_letters_costs_only_its_fact(backend: GraphBackend) -> None:
+    reply = {"facts": [fact("Ann Lee", "—", "tea"), fact("Ann Lee", "likes", "jazz")]}
+    [found] = LLMExtractor(scripted(reply)).extract(requests(backend, "I like tea and jazz."))
+    assert isinstance(found, Extraction)
+    assert ([edge.target for edge in found.edges], dict(found.dropped)) == (["jazz"], {"malformed edge": 1})
+
+
 def test_a_role_is_not_the_person_who_has_it(backend: GraphBackend) -> None:
     tell(backend, ExtractedEdge("Ann Lee", "has_role", "captain", source_type="person"))
     person = ExtractedEntity("Captain Lee", "person", aliases=("captain",))
