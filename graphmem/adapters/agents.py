@@ -226,8 +226,8 @@ class Conversation:
         fields = message_fields(message, {"session_id": self.session_id})
         if not fields["text"].strip() and not any(fields[name] for name in (ATTACHMENTS, TOOL_CALLS, TOOL_CALL_ID)):
             return None
-        if (number := getattr(message, "id", None)) in self.times:
-            fields["occurred_at"] = self.times[number]
+        if (at := self.times.get(getattr(message, "id", None) or "")) is not None:
+            fields["occurred_at"] = at
         fields["speaker"] = fields.get("speaker") or self.names.get(fields.get("role") or "")
         fields["external_id"] = f"{self._prefix}{key}" if key else None
         return Turn(**fields)

@@ -413,7 +413,7 @@ def _known_types(known: Known) -> dict[str, dict[str, None]]:
 def _type_of_former(entity: ExtractedEntity, known: Mapping[str, str]) -> str | None:
     """Return the known type of another name of an entity, unless one of both is a person and the other one a place."""
     former = next((known[key] for alias in entity.aliases if (key := canonical(alias)) in known), None)
-    return None if {former, entity.entity_type} == _PLACE_AND_PERSON else former
+    return None if {former, entity.entity_type} >= _PLACE_AND_PERSON else former
 
 
 def _places(facts: Iterable[ExtractedEdge | KnownFact], ontology: Ontology) -> Iterator[str]:

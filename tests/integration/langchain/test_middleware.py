@@ -596,10 +596,8 @@ def test_without_a_checkpointer_what_the_user_said_is_stored_if_the_stream_is_le
 
 
 def test_without_a_checkpointer_a_question_is_stored_as_another_middleware_redacts_it(memory: GraphMemory) -> None:
-    running: Any = create_agent(
-        Scripted(answers=[TimeoutError("model")]),
-        middleware=[GraphMemoryMiddleware(memory), PIIMiddleware("email")],
-    )
+    middleware: list[Any] = [GraphMemoryMiddleware(memory), PIIMiddleware("email")]
+    running: Any = create_agent(Scripted(answers=[TimeoutError("model")]), middleware=middleware)
     with pytest.raises(TimeoutError):
         running.invoke(user("Write to maya@example.org."), thread("t"), context=MAYA)
     assert stored(memory, "t") == [("user", "Write to [REDACTED_EMAIL].")]

@@ -243,7 +243,11 @@ def test_the_number_of_a_known_fact_ends_it(backend: GraphBackend) -> None:
 
 def test_a_reply_says_that_a_known_fact_goes_on_after_all(backend: GraphBackend) -> None:
     replies = iter(({"known": 1, "at": "2025-06-30", "why": "over"}, {"known": 1, "at": None, "why": "continues"}))
-    model = scripted(lambda _: json.dumps({"ended": [next(replies)]}))
+
+    def answer(_: object) -> str:
+        return json.dumps({"ended": [next(replies)]})
+
+    model = scripted(answer)
     queue = ExtractionQueue(backend, LLMExtractor(model, concurrency=1), DEFAULT_ONTOLOGY, Settings())
     for day, text, until in ((13, "I quit Acme for June.", datetime(2025, 7, 1, tzinfo=UTC)), (20, "I stay.", None)):
         backend.add_episodes(SCOPE, [episode(text, "Sam Okafor", occurred_at=AT.replace(day=day))])
