@@ -489,12 +489,13 @@ class _Ledger:
         shared = tuple(i for i in merge.shared if i not in episodes)
         alone = [f.edge.changed(id=f.into.id) for f in merge.folded if f.into is not None and self._goes(f.into)]
         gone = {e.id for e in (*merge.edges, *(f.edge for f in merge.folded)) if self._goes(e)}
-        left = (e for e in (*merge.edges, *alone) if not self._goes(e) and gone.isdisjoint(e.premises))
-        edges = tuple(self._rewritten(edge, names, gone) for edge in left)
+        left = [e for e in (*merge.edges, *alone) if not self._goes(e) and gone.isdisjoint(e.premises)]
+        moved = self._moved((*left, *(f.edge for f in merge.folded)))
+        edges = tuple(self._rewritten(edge, names, gone, moved) for edge in left)
         folded = tuple(
             pair.changed(
-                edge=self._rewritten(pair.edge, names, gone),
-                into=None if pair.into is None else self._rewritten(pair.into, names, gone),
+                edge=self._rewritten(pair.edge, names, gone, moved),
+                into=None if pair.into is None else self._rewritten(pair.into, names, gone, moved),
             )
             for pair in merge.folded
             if not self._goes(pair.edge)
@@ -521,19 +522,23 @@ class _Ledger:
         unused = self.unused
         return tuple(a for a in aliases if a.alias not in self.unheld and (a.alias, a.entity_type) not in unused)
 
-    def _rewritten(self, edge: Edge, names: Mapping[str, str], gone: Set[str]) -> Edge:
+    def _moved(self, edges: Iterable[Edge]) -> dict[str, datetime]:
+        """Return when facts begin without the forgotten episodes, by id; those of a merge as they were before it."""
+        facts = self.found.facts
+        moved = {i: facts.reopened[i].valid_from for i in facts.kept.keys() & facts.reopened.keys()}
+        stated = [edge for edge in edges if not self.request.episodes.keys().isdisjoint(edge.episode_ids)]
+        return moved | {i: edge.valid_from for i, edge in self.request.without_tellings(stated).items()}
+
+    def _rewritten(self, edge: Edge, names: Mapping[str, str], gone: Set[str], moved: Mapping[str, datetime]) -> Edge:
         """Return a fact without forgotten episodes and ends, and without a sentence that quotes erased text.
 
-        `gone` are the facts of the merge that go.
+        `gone` are the facts of the merge that go, and `moved` the new beginnings of facts.
         """
         request = self.request
-        facts = self.found.facts
-        edge = edge.without_ends(facts.enders | gone)
-        by = edge.superseded_by or ""
-        before, now = facts.kept.get(by), facts.reopened.get(by)
-        # it ends when that one begins
-        if before is not None and now is not None and edge.valid_to == before.valid_from:
-            edge = edge.changed(valid_to=max(edge.valid_from, now.valid_from))
+        edge = edge.without_ends(self.found.facts.enders | gone)
+        begin = moved.get(edge.superseded_by or "")
+        if begin is not None and edge.valid_to in self.times:  # it ends when that one begins
+            edge = edge.changed(valid_to=max(edge.valid_from, begin))
         if not set(edge.episode_ids) & request.episodes.keys() and not quotes_erased(self.found, edge):
             return edge
         edge = request.without_tellings([edge])[edge.id]
