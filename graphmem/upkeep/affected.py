@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 from graphmem.inference.premises import find_dependents
+from graphmem.ingest.corrections import find_ended
 from graphmem.models import (
     Alias,
     Edge,
@@ -27,6 +28,7 @@ from graphmem.models import (
     Mention,
     Merge,
     MergeQuery,
+    is_retracted,
 )
 from graphmem.ontology import SIMILAR_TO
 from graphmem.text.names import NameFinder
@@ -200,12 +202,13 @@ def _find_facts(request: ErasureRequest, borrowed: Sequence[Mention]) -> Affecte
     backend, scope, episodes = request.backend, request.scope, request.episodes
     named = {(mention.episode_id, mention.entity_id) for mention in borrowed}
     told_in = [*episodes, *{mention.episode_id for mention in borrowed}]
+    found = backend.get_edges([scope], backend.find_edges_of_episodes(scope, told_in))
+    less_sure = _find_less_sure(request, found)
 
     def goes(edge: Edge) -> bool:
-        left = [i for i in edge.episode_ids if i not in episodes]
+        left = set(edge.episode_ids) - episodes.keys() - less_sure.get(edge.id, set())
         return all((i, edge.source_id) in named or (i, edge.target_id) in named for i in left)
 
-    found = backend.get_edges([scope], backend.find_edges_of_episodes(scope, told_in))
     gone = {i: edge for i, edge in found.items() if goes(edge)}
     stated = {i: edge for i, edge in found.items() if not episodes.keys().isdisjoint(edge.episode_ids)}
     if request.entity is not None:
@@ -214,6 +217,16 @@ def _find_facts(request: ErasureRequest, borrowed: Sequence[Mention]) -> Affecte
     kept = {i: edge for i, edge in stated.items() if i not in gone}
     reopened, enders = find_reopened(request, gone, kept)
     return AffectedFacts(gone, kept, reopened, enders)
+
+
+def _find_less_sure(request: ErasureRequest, facts: Mapping[str, Edge]) -> Mapping[str, Set[str]]:
+    """Return the episodes that state facts less surely, in versions that surer ones replaced, by the surer one."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for row in find_ended(request.backend, request.scope, facts).values():
+        fact = facts.get(row.superseded_by or "")
+        if fact is not None and row.key == fact.key and row.certainty != fact.certainty and is_retracted(row):
+            found[fact.id].update(row.episode_ids)
+    return found
 
 
 # Entities -----------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from graphmem import GraphMemory
+from graphmem.models import Certainty
 from graphmem.protocols import ExtractedEdge, ExtractedEnding, Extraction, ExtractionRequest
 
 FACTS = ("lives_in Rome", "lives_in Oslo", "lives_in Bonn", "uses vim")
@@ -25,13 +26,13 @@ class Turn(NamedTuple):
     @property
     def since(self) -> str:
         """The day that it states as a beginning; without one, text that occurs nowhere."""
-        return self.text.split()[2] if len(self.text.split()) > 2 else "no day"
+        return self.text.split()[-1] if self.text[-1].isdigit() else "no day"
 
 
 class Sayings:
     """Reads "<relation> <target>" as a fact about the speaker and "over <relation>" as an end, except in `missed`.
 
-    A day after it says since when the fact holds, except in `undated`.
+    A day after it says since when the fact holds, except in `undated`. With "perhaps" before it, the fact is hearsay.
     """
 
     name, batch_size = "sayings", 1
@@ -47,14 +48,17 @@ class Sayings:
         day = f"{request.episode.occurred_at:%Y-%m-%d}"
         if self.missed is not None and day == self.missed.day:
             return Extraction()
-        who, (relation, target, *since) = request.episode.speaker or "", request.episode.text.split()
+        who, words = request.episode.speaker or "", request.episode.text.split()
+        certainty: Certainty = "hearsay" if words[0] == "perhaps" else "stated"
+        relation, target, *since = words[1:] if certainty == "hearsay" else words
         if relation == "over":
             return Extraction(endings=(ExtractedEnding(who, target),))
         if self.undated is not None and day == self.undated.day:
             since = []
         begin = datetime.fromisoformat(since[0]).replace(tzinfo=UTC) if since else None
         sentence = f"{who} {relation} {target}, as told on {day}"
-        return Extraction(edges=(ExtractedEdge(who, relation, target, fact=sentence, valid_from=begin),))
+        edge = ExtractedEdge(who, relation, target, fact=sentence, valid_from=begin, certainty=certainty)
+        return Extraction(edges=(edge,))
 
 
 def chat(seed: int, facts: Sequence[str], *, late: bool, dated: bool = False) -> tuple[list[Turn], int]:
@@ -133,6 +137,24 @@ def test_a_forgotten_turn_leaves_no_date_in_the_ledger_of_merges(forgotten_first
                 memory.forget(episode=ids[number])
             assert turns[number].day not in exported(memory), (seed, turns, number)
             assert turns[number].since not in exported(memory), (seed, turns, number)
+
+
+@pytest.mark.parametrize("since", ["", " 2025-01-05"])
+def test_a_fact_is_hearsay_again_without_the_turn_that_stated_it(since: str) -> None:
+    memory, ids = told([Turn("2025-02-10", "perhaps uses vim" + since), Turn("2025-01-10", "uses vim")])
+    never, _ = told([Turn("2025-02-10", "perhaps uses vim" + since)])
+    with memory, never:
+        memory.forget(episode=ids[1])
+        assert history(memory) == history(never)
+        assert [fact.certainty for fact in memory.facts("Maya")] == ["hearsay"]
+
+
+def test_a_fact_that_others_state_stays_stated() -> None:
+    turns = [Turn("2025-02-10", "perhaps uses vim"), Turn("2025-01-10", "uses vim"), Turn("2025-03-10", "uses vim")]
+    memory, ids = told(turns)
+    with memory:
+        memory.forget(episode=ids[1])
+        assert [fact.certainty for fact in memory.facts("Maya")] == ["stated"]
 
 
 ENDS = (*FACTS, "over uses", "over lives_in")
