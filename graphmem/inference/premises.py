@@ -11,7 +11,7 @@ because an erasure finds them through these.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -158,15 +158,8 @@ def _write_settled(
 
     A fact that would be valid again beside another one with its key stays ended.
     """
-    opened = [edge for i, edge in settled.items() if edge is not None and edge.is_active and not rows[i].is_active]
-    if opened:
-        query = EdgeQuery(keys=tuple({edge.key for edge in opened}), versions="active")
-        found = (settled.get(edge.id, edge) for edge in backend.all_edges([scope], query, chunk=_CHUNK))
-        held = {edge.key for edge in found if edge is not None and edge.is_active}
-        for edge in opened:
-            if edge.key in held:
-                settled[edge.id] = rows[edge.id]
-            held.add(edge.key)
+    for edge in _held_twice(backend, scope, rows, settled):
+        settled[edge.id] = rows[edge.id]
     changed = {i: row for i, row in rows.items() if settled[i] != row}
     if changed:
         edges = tuple(edge for i in changed if (edge := settled[i]) is not None)
@@ -174,6 +167,21 @@ def _write_settled(
         removals = tuple(Removal("edge", i) for i in changed if settled[i] is None)
         backend.write(scope, Changes(expiries=expiries, edges=edges, removals=removals))
     return changed
+
+
+def _held_twice(
+    backend: GraphBackend, scope: Scope, rows: Mapping[str, Edge], settled: Mapping[str, Edge | None]
+) -> Iterator[Edge]:
+    """Yield the settled facts that would be valid again beside another one with their key."""
+    opened = [edge for i, edge in settled.items() if edge is not None and edge.is_active and not rows[i].is_active]
+    if opened:
+        query = EdgeQuery(keys=tuple({edge.key for edge in opened}), versions="active")
+        found = (settled.get(edge.id, edge) for edge in backend.all_edges([scope], query, chunk=_CHUNK))
+        held = {edge.key for edge in found if edge is not None and edge.is_active}
+        for edge in opened:
+            if edge.key in held:
+                yield edge
+            held.add(edge.key)
 
 
 def _differs(edge: Edge, other: Edge) -> bool:
@@ -257,7 +265,7 @@ def find_dependents(backend: GraphBackend, scope: Scope, edges: Mapping[str, Edg
 
 
 def _settled(row: Edge, before: Mapping[str, Edge], after: Mapping[str, Edge], now: datetime) -> Edge | None:
-    """Return an inferred fact as its changed premises leave it; None if one of them is gone.
+    """Return an inferred fact as its changed premises leave it; None if one of them is gone, or is about others now.
 
     It keeps the reason of an end by hand, which keeps it from being inferred again.
     """
@@ -265,6 +273,9 @@ def _settled(row: Edge, before: Mapping[str, Edge], after: Mapping[str, Edge], n
     premises = [after[i] for i in changed if i in after]
     if not row.premises or len(premises) < len(changed):
         return None
+    ends = {row.source_id, row.target_id}
+    if any(ends.isdisjoint((premise.source_id, premise.target_id)) for premise in premises):
+        return None  # an unmerge moved it; nobody would find the row by it any more
     if is_retracted(row):
         return row
     reason = reason_by_hand(row) or PREMISE_ENDED
@@ -289,6 +300,50 @@ def _settled(row: Edge, before: Mapping[str, Edge], after: Mapping[str, Edge], n
 
 def _ends(edge: Edge) -> tuple[str, str, str]:
     return (edge.source_id, edge.relation, edge.target_id)
+
+
+def replace_times(backend: GraphBackend, scope: Scope, edges: Collection[Edge], times: Set[datetime]) -> None:
+    """Replace erased times of the inferred facts about the entities of some facts by those of their premises.
+
+    An inferred fact has them from a premise, or from the same fact that was stated from or until then. One that would
+    hold twice without them is retracted.
+    """
+    if not times or not has_inferred(backend, scope):
+        return
+    now, frontier = utc_now(), [*edges]
+    while frontier:
+        found = _inferred_around(backend, scope, frontier)
+        rows = {row.id: row for row in found if not times.isdisjoint(_times_of(row))}
+        ids = list({i for row in rows.values() for i in row.premises})
+        there = backend.get_edges([scope], ids) if ids else {}
+        settled: dict[str, Edge | None] = {}
+        for i in sorted(rows):  # ids are in the order of time, and premises are stored first
+            premises = [there[p] for p in rows[i].premises if p in there]
+            settled[i] = there[i] = _without_times(rows[i], times, premises, now)
+        for edge in [*_held_twice(backend, scope, rows, settled)]:
+            settled[edge.id] = retracted(edge, now, NOT_IMPLIED)
+        frontier = [*_write_settled(backend, scope, rows, settled, now).values()]
+
+
+def _times_of(row: Edge) -> set[datetime | None]:
+    return {row.valid_from, row.valid_to, row.prior_valid_to, *(end.at for end in row.ends)}
+
+
+def _without_times(row: Edge, times: Set[datetime], premises: Sequence[Edge], now: datetime) -> Edge:
+    """Return an inferred fact with times of its premises in place of others; one that never held stays so."""
+    begin, end, is_wrong = row.valid_from, row.valid_to, is_retracted(row)
+    if begin in times:
+        begin = max((premise.valid_from for premise in premises), default=begin)
+    if end in times:
+        stated = [each.at for each in row.ends if each.at not in times]
+        end = min((*stated, *(p.valid_to for p in premises if p.valid_to is not None)), default=None)
+    ends = tuple(each.changed(at=begin) if each.at == row.valid_from else each for each in row.ends)
+    prior = None if row.prior_valid_to in times else row.prior_valid_to
+    is_over = is_wrong or (end is not None and end <= begin)
+    moved = row.changed(valid_from=begin, valid_to=begin if is_over else end, ends=ends, prior_valid_to=prior)
+    if is_over and not is_wrong:
+        return retracted(moved, now, reason_by_hand(row) or NOT_IMPLIED)
+    return moved.without_end() if end is None and not is_over else moved
 
 
 def settle_all(backend: GraphBackend, scope: Scope) -> int:

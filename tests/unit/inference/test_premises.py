@@ -87,10 +87,15 @@ def test_changes_of_a_premise_are_taken_over_unless_they_add_to_it(
 
 
 def test_a_premise_that_moves_takes_back_what_follows(store: GraphBackend) -> None:
-    write_facts(store, home(), Changes(edges=(there(store)[edge_id(3)].changed(target_id=entity(5).id),)))
+    write_facts(store, home(), Changes(edges=(there(store)[edge_id(3)].changed(source_id=entity(5).id),)))
     rows = there(store)
     assert rows[edge_id(11)].is_active
     assert rows[edge_id(12)].valid_to == rows[edge_id(12)].valid_from
+
+
+def test_a_fact_goes_if_a_premise_is_about_other_entities_now(store: GraphBackend) -> None:
+    write_facts(store, home(), Changes(edges=(there(store)[edge_id(3)].changed(target_id=entity(5).id),)))
+    assert there(store).keys() == {edge_id(1), edge_id(2), edge_id(3), edge_id(11)}
 
 
 def test_a_stated_fact_takes_the_place_of_the_same_inferred_one(store: GraphBackend) -> None:

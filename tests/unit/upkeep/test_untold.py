@@ -83,9 +83,10 @@ def told(turns: Sequence[Turn], sayings: Sayings | None = None) -> tuple[GraphMe
     return memory, ids
 
 
-def history(memory: GraphMemory) -> list[Row]:
-    """Return what was so, since when and until when, and when it was told first."""
-    facts = (fact for fact in memory.history("Maya") if fact.valid_from != fact.valid_to)
+def history(memory: GraphMemory, name: str = "Maya") -> list[Row]:
+    """Return what was so of somebody, since when and until when, and when it was told first."""
+    known = memory.history(name) if memory.entities(name) else []
+    facts = (fact for fact in known if fact.source == name and fact.valid_from != fact.valid_to)
     return sorted((f.target, f"{f.valid_from}"[:10], f"{f.valid_to}"[:10], f"{f.told_at}"[:10]) for f in facts)
 
 
@@ -155,6 +156,54 @@ def test_a_fact_that_others_state_stays_stated() -> None:
     with memory:
         memory.forget(episode=ids[1])
         assert [fact.certainty for fact in memory.facts("Maya")] == ["stated"]
+
+
+PARTS = {"Hooli": ("Acme", "Globex", "Initech"), "Acme": ("Globex", "Initech"), "Globex": ("Initech",)}
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_inferred_facts_keep_no_date_of_a_forgotten_turn(late: bool) -> None:
+    for seed in range(100):
+        turns, number = chat(seed, ("",), late=late, dated=True)
+        chance = random.Random(seed)
+        for n, turn in enumerate(turns):
+            whole, parts = chance.choice([*PARTS.items()])
+            turns[n] = turn._replace(text=f"part_of {chance.choice(parts)}{turn.text}", speaker=whole)
+        memory, ids = told(turns)
+        never, _ = told([turn for turn in turns if turn is not turns[number]])
+        with memory, never:
+            memory.admin.infer()
+            memory.forget(episode=ids[number])
+            assert turns[number].day not in exported(memory), (seed, turns, number)
+            assert turns[number].since not in exported(memory), (seed, turns, number)
+            memory.admin.infer()
+            never.admin.infer()
+            assert [history(memory, part) for part in PARTS] == [history(never, part) for part in PARTS], (seed, turns)
+
+
+def test_an_inferred_fact_goes_on_without_the_turn_that_ended_its_premise() -> None:
+    home = [Turn("2025-01-10", "lives_in Rome"), Turn("2025-01-10", "located_in Italy", "Rome")]
+    memory, ids = told([*home, Turn("2025-03-10", "over lives_in")])
+    with memory:
+        memory.admin.infer()
+        memory.forget(episode=ids[2])
+        assert history(memory) == [
+            ("Italy", "2025-01-10", "None", "None"),
+            ("Rome", "2025-01-10", "None", "2025-01-10"),
+        ]
+
+
+def test_what_was_inferred_about_both_goes_with_a_turn_about_one_of_them() -> None:
+    memory, _ = told([Turn("2025-01-10", "knows Zoe"), Turn("2025-01-10", "knows Bob", "Mia")])
+    with memory:
+        [merge] = memory.admin.merge("Mia", into="Maya")
+        memory.remember("located_in Italy", occurred_at="2025-02-10", speaker="Rome")
+        gone = memory.remember("lives_in Rome", occurred_at="2025-03-10", speaker="Mia").episode_id
+        memory.flush()
+        memory.admin.infer()
+        memory.admin.unmerge(merge.id)
+        memory.forget(episode=gone)
+        assert "2025-03-10" not in exported(memory)
 
 
 ENDS = (*FACTS, "over uses", "over lives_in")
