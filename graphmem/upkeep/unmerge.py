@@ -6,13 +6,15 @@ stated about both is split by its episodes, and a fact that the other side ended
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from graphmem.errors import InvalidInput, NotFound
 from graphmem.inference.premises import expiries_before_replacement, find_compatible, reason_by_hand, write_facts
 from graphmem.ingest.fact_ledger import episode_sources
+from graphmem.ingest.supersession.decisions import settle
 from graphmem.ingest.supersession.rules import (
     Compatible,
     FactSource,
@@ -20,6 +22,7 @@ from graphmem.ingest.supersession.rules import (
     begun_with,
     with_begin_of,
     with_sources,
+    without_telling,
 )
 from graphmem.models import (
     Certainty,
@@ -178,6 +181,8 @@ class _Unmerge:
         self._twins: dict[str, str] = {}
         self._names_known = {kept.id: kept.name}
         self._brought: set[str] = set()
+        self._own_times: set[datetime] = set()
+        self._retold: set[str] = set()  # relations of the facts whose tellings are divided
         self._targets: dict[tuple[str, str], Edge] = {}  # (later merge, fact folded there) → target fact
 
     def run(self) -> Unmerged:
@@ -191,7 +196,10 @@ class _Unmerge:
         )
         held = self._held
         kept, later = without_merge(self._kept, merge, self._later)
+        kept = self._seen_apart(kept, mentions)
+        later = [other.changed(kept=self._seen_apart(other.kept, mentions)) for other in later]
         undone_at = utc_now()
+        self._settle(undone_at)
         self._end_by_later(undone_at)
         undone = merge.changed(undone_at=undone_at)
         brought = tuple(Removal("mention", merge.kept_id, episode_id) for episode_id in sorted(self._brought))
@@ -235,7 +243,27 @@ class _Unmerge:
         mentions = {m.episode_id: m.changed(entity_id=self._id) for m in since}
         mentions.update((m.episode_id, m) for m in merge.mentions)
         self._brought = ({m.episode_id for m in merge.mentions} - set(merge.shared)) | {m.episode_id for m in since}
+        self._own_times = {m.seen_at for m in known if m.episode_id not in self._brought}
         return [m for m in mentions.values() if m.episode_id in self._episodes]
+
+    def _seen_apart(self, row: Entity, mentions: Iterable[Mention]) -> Entity:
+        """Return a row of the kept entity without the times that only the merged one has from its mentions and facts.
+
+        `row` is how it is now, or was before a later merge.
+        """
+        rows = (self._merge.kept, *(other.merged for other in self._others))
+        own = {at for each in rows for at in (each.first_seen_at, each.last_seen_at)} | self._own_times
+        own.update(mention.seen_at for mention in self._of_others())
+        moved, begins = {mention.seen_at for mention in mentions}, set(own)
+        for edge in {**self._stored, **self._edges}.values():
+            if not edge.is_inferred:
+                (moved if self._id in (edge.source_id, edge.target_id) else begins).add(edge.valid_from)
+        first, last = row.first_seen_at, row.last_seen_at
+        if first in moved:
+            first = min((at for at in begins if at >= first), default=first)
+        if last in moved:
+            last = max((at for at in own if at <= last), default=last)
+        return row.changed(first_seen_at=min(first, last), last_seen_at=last)
 
     def _of_others(self) -> Iterable[Mention]:
         """Return mentions in these episodes that the kept entity also has from other merges."""
@@ -263,12 +291,19 @@ class _Unmerge:
         handled: set[str] = set()
         moved = {edge.id: edge for edge in merge.edges if not edge.is_inferred}
         others = [edge for edge in current.values() if edge.id not in moved]
+        told: defaultdict[tuple[EdgeKey, Certainty], set[str]] = defaultdict(set)  # of the merged one, before the merge
+        for former in (*moved.values(), *(folded.edge for folded in merge.folded)):
+            told[repointed(former, self._id, merge.kept_id).key, former.certainty].update(former.episode_ids)
         for former in moved.values():
-            handled.add(former.id)
-            if (edge := current.get(former.id)) is not None:
-                edge = self._unconfirmed(edge, former, others)
-                own = set(former.episode_ids) | since
-                self._split(edge, [i for i in edge.episode_ids if i not in own])
+            if (edge := current.get(former.id)) is None:
+                continue
+            edge = self._unconfirmed(edge, former, others)
+            stay = [i for i in edge.episode_ids if i not in told[edge.key, edge.certainty] | since]
+            if not stay or len(stay) < len(edge.episode_ids):
+                handled.add(former.id)
+                self._split(edge, stay)
+            else:  # it became a version of the fact of the kept one
+                self._retold.add(edge.relation)
         for folded in merge.folded:
             into = folded.into and current.get(folded.into.id)
             if into is not None and folded.into is not None:
@@ -277,13 +312,15 @@ class _Unmerge:
             elif folded.into is None and not folded.edge.is_inferred:
                 self._add(folded.edge)
         for edge in current.values():
-            said = [i for i in edge.episode_ids if i in since]
+            own = told[edge.key, edge.certainty] | since if edge.recorded_at >= merge.at else since
+            said = [i for i in edge.episode_ids if i in own]
             if edge.id in handled or not said:
                 continue
+            self._retold.add(edge.relation)
             if len(said) == len(edge.episode_ids) and edge.recorded_at >= merge.at:
                 self._add(repointed(edge, merge.kept_id, self._id))
             else:
-                self._edges[edge.id] = with_sources(edge, _without(edge.episode_ids, said), self._name_of)
+                self._edges[edge.id] = self._told_by(edge, _without(edge.episode_ids, said))
                 self._add(self._twin(repointed(edge, merge.kept_id, self._id), said))
         self._restore_rejected()
         self._reopen({**current, **self._edges})
@@ -306,6 +343,22 @@ class _Unmerge:
             elif (row := stored.get(edge.id)) is not None:
                 own = {name: getattr(edge, name) for name in ("source_id", "target_id", "properties")}
                 self._edges[edge.id] = row.changed(**own)
+
+    def _settle(self, at: datetime) -> None:
+        """Derive the versions of both entities in single-valued relations again, as the turns about each tell them."""
+        single = filter(self._ontology.is_single_valued, self._retold)
+        slots: dict[tuple[str, str], list[Edge]] = {
+            (side, relation): [] for relation in single for side in (self._id, self._merge.kept_id)
+        }
+        beside = [e for e in {**self._stored, **self._edges}.values() if (e.source_id, e.relation) in slots]
+        for edge in beside:
+            if not edge.is_inferred:
+                slots[edge.source_id, edge.relation].append(edge)
+        sources = self._sources(beside)
+        for rows in slots.values():
+            for edge in settle(rows, sources, now=at, compatible=self._compatible):
+                is_new = edge.id not in self._edges and edge.id not in self._stored  # with the sentence of another one
+                self._edges[edge.id] = with_sources(edge, edge.episode_ids, self._name_of, plain=is_new)
 
     def _end_by_later(self, at: datetime) -> None:
         """End active facts that a later fact of the same single-valued relation supersedes, of any entity."""
@@ -339,6 +392,8 @@ class _Unmerge:
         for edge in divided.ended_by_own(self._merge.at):
             self._edges.pop(edge.id, None)
             self._edges[edge.id] = edge
+            if (own := edges.get(edge.superseded_by or "")) is not None and own.key == edge.key:
+                self._retold.add(edge.relation)  # both become one version
 
     def _sources(self, edges: Sequence[Edge]) -> dict[str, list[FactSource]]:
         """Return the episodes that state facts, and who tells them under the names that each entity gets back."""
@@ -356,7 +411,7 @@ class _Unmerge:
             copied = self._twin(edge, stay)
             self._edges[copied.id] = copied
         given = repointed(edge, self._merge.kept_id, self._id)
-        self._add(with_sources(given, _without(edge.episode_ids, stay), self._name_of))
+        self._add(self._told_by(given, _without(edge.episode_ids, stay)))
 
     def _unconfirmed(self, edge: Edge, former: Edge, others: Iterable[Edge]) -> Edge:
         """Return a fact that moves back, without what less sure facts of the kept entity added, which hold again."""
@@ -381,7 +436,7 @@ class _Unmerge:
             edge = with_begin_of(edge, own) if with_begin_of(edge, united) == edge else edge
             if edge.episode_ids and not left:  # the fact of the kept entity became a version of its own in the meantime
                 return retracted(edge, utc_now(), "unmerged")
-            return with_sources(edge.changed(confidence=confidence), left, self._name_of)
+            return self._told_by(edge.changed(confidence=confidence), left)
 
         for other in self._later:
             for folded in other.folded:
@@ -401,6 +456,8 @@ class _Unmerge:
                 ends=into.ends,
             )
         self._edges[into.id] = without(into)
+        if said:
+            former = begun_with(former, self._told_by(into, said))
         self._add(former.changed(episode_ids=tuple(dict.fromkeys((*former.episode_ids, *said)))))
 
     def _add(self, edge: Edge) -> None:
@@ -424,12 +481,17 @@ class _Unmerge:
     def _copied(self, edge: Edge, episode_ids: Sequence[str]) -> Edge:
         """Return a copy of a fact as these episodes stated it."""
         episodes = self._backend.get_episodes([self._scope], episode_ids).values()
-        begins = max([edge.valid_from, *([min(e.occurred_at for e in episodes)] if episodes else [])])
-        if edge.valid_to is not None:
-            begins = min(begins, edge.valid_to)
         recorded = max([edge.recorded_at, *([min(e.recorded_at for e in episodes)] if episodes else [])])
-        copied = edge.changed(id=new_id(), valid_from=begins, recorded_at=recorded, retrieval_count=0.0)
-        return with_sources(copied, episode_ids, self._name_of)
+        return self._told_by(edge, episode_ids).changed(id=new_id(), recorded_at=recorded, retrieval_count=0.0)
+
+    def _told_by(self, edge: Edge, episode_ids: Collection[str]) -> Edge:
+        """Return a fact as these of its episodes stated it, since when they say."""
+        told = {source.episode_id: source for source in self._sources([edge])[edge.id]}
+        removed = {i: source.told_at for i, source in told.items() if i not in episode_ids}
+        if removed:
+            self._retold.add(edge.relation)
+        left = [source for i, source in told.items() if i in episode_ids]
+        return with_sources(without_telling(edge, removed, left), episode_ids, self._name_of)
 
 
 def _without(ids: Sequence[str], out: Iterable[str]) -> tuple[str, ...]:

@@ -140,6 +140,46 @@ def test_a_forgotten_turn_leaves_no_date_in_the_ledger_of_merges(forgotten_first
             assert turns[number].since not in exported(memory), (seed, turns, number)
 
 
+def divided(
+    seed: int, facts: Sequence[str], *, late: bool, merged: bool = True
+) -> tuple[GraphMemory, list[Turn], list[str], int]:
+    """Return a memory in which Maya and Mia were one while about half of the turns were told, unless not `merged`."""
+    turns, number = chat(seed, facts, late=late, dated=True)
+    chance = random.Random(seed)
+    turns = [turn._replace(speaker=chance.choice(["Maya", "Mia"])) for turn in turns]
+    memory, _ = told([Turn("2024-01-10", "knows Zoe"), Turn("2024-02-10", "knows Bob", "Mia")])
+    merges: list[str] = []
+    ids: list[str] = []
+    for n, turn in enumerate(turns):
+        if merged and n == len(turns) // 2:
+            merges += (merge.id for merge in memory.admin.merge("Mia", into="Maya"))
+        ids.append(memory.remember(turn.text, occurred_at=turn.day, speaker=turn.speaker).episode_id)
+        memory.flush()
+    for merge in merges:
+        memory.admin.unmerge(merge)
+    return memory, turns, ids, number
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_turn_told_between_a_merge_and_its_unmerge_leaves_no_date_behind(late: bool) -> None:
+    for seed in range(100):
+        memory, turns, ids, number = divided(seed, FACTS, late=late)
+        with memory:
+            memory.forget(episode=ids[number])
+            assert turns[number].day not in exported(memory), (seed, turns, number)
+            assert turns[number].since not in exported(memory), (seed, turns, number)
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_after_an_unmerge_facts_hold_as_the_turns_about_each_say(late: bool) -> None:
+    for seed in range(60):
+        memory, turns, _, _ = divided(seed, FACTS, late=late)
+        apart, _, _, _ = divided(seed, FACTS, late=late, merged=False)
+        with memory, apart:
+            assert history(memory) == history(apart), (seed, turns)
+            assert history(memory, "Mia") == history(apart, "Mia"), (seed, turns)
+
+
 @pytest.mark.parametrize("since", ["", " 2025-01-05"])
 def test_a_fact_is_hearsay_again_without_the_turn_that_stated_it(since: str) -> None:
     memory, ids = told([Turn("2025-02-10", "perhaps uses vim" + since), Turn("2025-01-10", "uses vim")])
