@@ -210,19 +210,19 @@ def _rewrite_entities(request: ErasureRequest, found: Affected, plan: _Plan) -> 
 
 
 def _with_remaining_times(request: ErasureRequest, found: Affected) -> dict[str, Entity]:
-    """Return the entities that a forgotten mention or fact was the first or last to name, with other times, by id."""
-    facts, gone = found.facts, _forgotten_times(request, found)
-    named = {
-        i: [mention.seen_at for mention in mentions]
-        for i, mentions in found.entities.other_mentions.items()
-        if (row := found.entities.left.get(i)) and not gone.isdisjoint((row.first_seen_at, row.last_seen_at))
-    }
-    begins: dict[str, list[datetime]] = {i: [] for i in named}
+    """Return the entities whose first or last time comes from no remaining mention or fact, with other times, by id."""
+    facts, left = found.facts, found.entities.left
+    named = {i: {m.seen_at for m in mentions} for i, mentions in found.entities.other_mentions.items() if i in left}
+    named = {i: seen for i, seen in named.items() if not {left[i].first_seen_at, left[i].last_seen_at} <= seen}
+    begins: dict[str, set[datetime]] = {i: set() for i in named}
     for edge in edges_of(request.backend, request.scope, *named):
-        if edge.id not in facts.gone:
+        if edge.id not in facts.gone and not edge.is_inferred:
             for end in {edge.source_id, edge.target_id} & named.keys():
-                begins[end].append(facts.reopened.get(edge.id, edge).valid_from)
-    return {i: _without_times(found.entities.left[i], gone, seen, begins[i]) for i, seen in named.items()}
+                begins[end].add(facts.reopened.get(edge.id, edge).valid_from)
+    return {
+        i: _without_times(left[i], {left[i].first_seen_at} - begins[i] | {left[i].last_seen_at} - seen, seen, begins[i])
+        for i, seen in named.items()
+    }
 
 
 def _forgotten_times(request: ErasureRequest, found: Affected) -> set[datetime]:

@@ -198,6 +198,13 @@ def test_a_fact_that_others_state_stays_stated() -> None:
         assert [fact.certainty for fact in memory.facts("Maya")] == ["stated"]
 
 
+def test_an_entity_keeps_no_date_that_hearsay_of_a_stated_fact_told() -> None:
+    memory, ids = told([Turn("2025-02-10", "uses vim"), Turn("2025-03-10", "perhaps uses vim 2025-01-05")])
+    with memory:
+        memory.forget(episode=ids[1])
+        assert "2025-01-05" not in exported(memory)
+
+
 PARTS = {"Hooli": ("Acme", "Globex", "Initech"), "Acme": ("Globex", "Initech"), "Globex": ("Initech",)}
 
 
