@@ -140,6 +140,7 @@ class _Reopening:
         by = request.episodes.keys() | unstated.keys()
         over = (edge for edge in there if edge.ended_by & by)
         self._over = sorted(over, key=lambda edge: edge.valid_from, reverse=True)
+        self._there = {edge.id: edge for edge in there}
         self._held = {edge.key: edge.id for edge in there if edge.is_active}
         self._changed: dict[str, Edge] = {}
         beside = [row for edge in self._over for row in self._slots[self._slot(edge)]]
@@ -154,11 +155,19 @@ class _Reopening:
             elif (again := self._repeated(edge)) is not None:
                 opened = opened.changed(valid_to=again)
             opened = self._unfolded(opened)
-            if opened.is_active and self._held.setdefault(edge.key, edge.id) != edge.id:
-                opened = retracted(opened, self._now, "replaced", self._held[edge.key])
+            if opened.is_active and (held := self._held.setdefault(edge.key, edge.id)) != edge.id:
+                self._confirm(held, opened)
+                opened = retracted(opened, self._now, "replaced", held)
             if opened != edge:
                 self._changed[edge.id] = opened
         return self._changed
+
+    def _confirm(self, fact_id: str, edge: Edge) -> None:
+        """Record that a reopened fact tells an active one that is as sure, too."""
+        held = self._changed.get(fact_id, self._there[fact_id])
+        if held.certainty == edge.certainty:
+            told = edge.stated_by([i for i in edge.episode_ids if i not in self._episodes])
+            self._changed[fact_id] = begun_with(supported(held, told), told)
 
     def _is_unstated(self, by: str, edge: Edge) -> bool:
         """Return whether an episode or a fact doesn't end a fact any more."""

@@ -30,7 +30,7 @@ class Turn(NamedTuple):
 
 
 class Sayings:
-    """Reads "<relation> <target>" as a fact about the speaker and "over <relation>" as an end, except in `missed`.
+    """Reads "<relation> <target>" as a fact about the speaker, and as an end after "over", except in `missed`.
 
     A day after it says since when the fact holds, except in `undated`. With "perhaps" before it, the fact is hearsay.
     """
@@ -52,7 +52,7 @@ class Sayings:
         certainty: Certainty = "hearsay" if words[0] == "perhaps" else "stated"
         relation, target, *since = words[1:] if certainty == "hearsay" else words
         if relation == "over":
-            return Extraction(endings=(ExtractedEnding(who, target),))
+            return Extraction(endings=(ExtractedEnding(who, target, *since),))
         if self.undated is not None and day == self.undated.day:
             since = []
         begin = datetime.fromisoformat(since[0]).replace(tzinfo=UTC) if since else None
@@ -109,6 +109,16 @@ def test_a_forgotten_turn_leaves_no_date_behind(late: bool, dated: bool) -> None
             assert history(memory) == history(never), (seed, turns, number)
             assert turns[number].day not in exported(memory), (seed, turns, number)
             assert turns[number].since not in exported(memory), (seed, turns, number)
+
+
+def test_a_fact_that_goes_on_keeps_the_turns_of_both_its_versions() -> None:
+    turns = [Turn("2025-03-10", "uses vim 2025-12-24"), Turn("2025-07-10", "uses vim 2025-10-16")]
+    memory, ids = told([turns[0], Turn("2025-05-10", "over uses vim"), turns[1]])
+    never, _ = told(turns)
+    with memory, never:
+        memory.forget(episode=ids[1])
+        assert history(memory) == history(never)
+        assert [len(fact.episode_ids) for fact in memory.facts("Maya")] == [2]
 
 
 def test_turns_that_state_beginnings_give_the_same_facts_in_any_order() -> None:
