@@ -512,8 +512,11 @@ class _Ledger:
         )
         unmentioned = (len(mentions), len(shared)) != (len(merge.mentions), len(merge.shared))
         clear = unmentioned or edges != merge.edges or folded != merge.folded
+        brought = {mention.episode_id for mention in merge.mentions}.difference(merge.shared)
+        known = self.found.entities.other_mentions.get(merge.kept_id, ())
+        own = [m for m in known if m.episode_id not in brought and m.seen_at <= merge.kept.last_seen_at]
         return merge.changed(
-            kept=self._scrubbed_row(merge.kept, self.found.entities.other_mentions.get(merge.kept_id, ()), clear=clear),
+            kept=self._scrubbed_row(merge.kept, own or known, clear=clear),
             merged=self._scrubbed_row(merge.merged, mentions, clear=clear),
             mentions=mentions,
             edges=edges,

@@ -317,7 +317,7 @@ class _Unmerge:
             if edge.id in handled or not said:
                 continue
             self._retold.add(edge.relation)
-            if len(said) == len(edge.episode_ids) and edge.recorded_at >= merge.at:
+            if len(said) == len(edge.episode_ids):
                 self._add(repointed(edge, merge.kept_id, self._id))
             else:
                 self._edges[edge.id] = self._told_by(edge, _without(edge.episode_ids, said))
@@ -392,8 +392,10 @@ class _Unmerge:
         for edge in divided.ended_by_own(self._merge.at):
             self._edges.pop(edge.id, None)
             self._edges[edge.id] = edge
-            if (own := edges.get(edge.superseded_by or "")) is not None and own.key == edge.key:
-                self._retold.add(edge.relation)  # both become one version
+            own = edges.get(edge.superseded_by or "")
+            is_one = own is not None and own.key == edge.key  # both become one version
+            if is_one or (edge.valid_from_assumed and edge.beginnings):  # the end lay before what was stated
+                self._retold.add(edge.relation)
 
     def _sources(self, edges: Sequence[Edge]) -> dict[str, list[FactSource]]:
         """Return the episodes that state facts, and who tells them under the names that each entity gets back."""
@@ -421,7 +423,7 @@ class _Unmerge:
         added = {i for e in ended for i in e.episode_ids} - set(former.episode_ids)
         confirmed = max(former.confidence, *(e.confidence for e in ended))
         confidence = former.confidence if edge.confidence == confirmed else edge.confidence
-        return edge.changed(confidence=confidence, episode_ids=_without(edge.episode_ids, added))
+        return self._told_by(edge.changed(confidence=confidence), _without(edge.episode_ids, added))
 
     def _unfold(self, former: Edge, before: Edge, into: Edge, since: set[str]) -> None:
         """Restore a folded fact, and remove its contribution from the fact that it was folded into."""

@@ -90,6 +90,12 @@ def history(memory: GraphMemory, name: str = "Maya") -> list[Row]:
     return sorted((f.target, f"{f.valid_from}"[:10], f"{f.valid_to}"[:10], f"{f.told_at}"[:10]) for f in facts)
 
 
+def seen(memory: GraphMemory, name: str) -> tuple[str, str]:
+    """Return the days on which somebody was first and last seen."""
+    [entity] = (entity for entity in memory.entities(name) if entity.name == name)
+    return f"{entity.first_seen_at:%Y-%m-%d}", f"{entity.last_seen_at:%Y-%m-%d}"
+
+
 def exported(memory: GraphMemory) -> str:
     lines = io.StringIO()
     memory.admin.export(lines)
@@ -188,6 +194,35 @@ def test_after_an_unmerge_facts_hold_as_the_turns_about_each_say(late: bool) -> 
         with memory, apart:
             assert history(memory) == history(apart), (seed, turns)
             assert history(memory, "Mia") == history(apart, "Mia"), (seed, turns)
+
+
+def test_after_a_forget_and_an_unmerge_facts_and_entities_are_as_never_merged() -> None:
+    people = [Turn("2024-01-10", "knows Zoe"), Turn("2024-02-10", "knows Bob", "Mia")]
+    for seed in range(40):
+        turns, number = chat(seed, FACTS, late=False, dated=True)
+        chance = random.Random(seed)
+        turns = [turn._replace(speaker=chance.choice(["Maya", "Mia"])) for turn in turns]
+        memory, ids = told([*people, *turns])
+        never, _ = told([*people, *(turn for turn in turns if turn is not turns[number])])
+        with memory, never:
+            [merge] = memory.admin.merge("Mia", into="Maya")
+            memory.forget(episode=ids[number + len(people)])
+            memory.admin.unmerge(merge.id)
+            for name in ("Maya", "Mia"):
+                assert history(memory, name) == history(never, name), (seed, turns, number)
+                assert seen(memory, name) == seen(never, name), (seed, turns, number)
+
+
+def test_a_fact_goes_back_whole_without_the_turn_about_the_kept_one() -> None:
+    memory, ids = told([Turn("2025-02-10", "lives_in Oslo"), Turn("2024-02-10", "knows Bob", "Mia")])
+    with memory:
+        [merge] = memory.admin.merge("Mia", into="Maya")
+        memory.remember("lives_in Oslo", occurred_at="2025-03-10", speaker="Mia")
+        memory.flush()
+        memory.forget(episode=ids[0])
+        memory.admin.unmerge(merge.id)
+        assert history(memory) == []
+        assert [target for target, *_ in history(memory, "Mia")] == ["Bob", "Oslo"]
 
 
 @pytest.mark.parametrize("since", ["", " 2025-01-05"])
