@@ -287,7 +287,8 @@ def _empty_communities(request: ErasureRequest, found: Affected, plan: _Plan) ->
     Communities without remaining members are removed.
     """
     gone = found.entities.gone
-    entity_ids = (*gone, *found.entities.left, *found.merges.left_relatives)
+    quoted = {end for edge in plan.edges for end in (edge.source_id, edge.target_id)}
+    entity_ids = (*{*gone, *found.entities.left, *found.merges.left_relatives, *found.taken, *quoted},)
     query = MembershipQuery(entity_ids=entity_ids, ended=True)
     within = {m.community_id for m in _memberships(request, query)} if entity_ids else set[str]()
     now = utc_now()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -339,6 +340,27 @@ def test_a_turn_that_states_no_beginning_when_it_is_extracted_again_leaves_no_da
             sayings.undated = turns[number]
             memory.admin.backfill(again=True)
             assert history(memory) == history(never), (seed, turns, number)
+
+
+class Quoting(Sayings):
+    """Adds the text of the turn before to each sentence."""
+
+    def _read(self, request: ExtractionRequest) -> Extraction:
+        read, before = super()._read(request), " ".join(turn.text for turn in request.context)
+        return replace(read, edges=tuple(replace(edge, fact=f"{edge.fact} {before}") for edge in read.edges))
+
+
+def test_a_community_keeps_no_words_that_a_fact_took_from_a_forgotten_turn() -> None:
+    memory = GraphMemory.open("memory://", extractor=Quoting(), embeddings="none", background=False)
+    with memory:
+        gone = memory.remember("over xylophones", occurred_at="2025-01-10", speaker="Tom", session_id="s").episode_id
+        for text in ("knows Bob", "knows Zoe"):
+            memory.remember(text, occurred_at="2025-01-11", speaker="Maya", session_id="s")
+        memory.flush()
+        memory.admin.refresh_communities()
+        assert "xylophones" in str(memory.communities())
+        memory.forget(episode=gone)
+        assert "xylophones" not in exported(memory)
 
 
 @pytest.mark.parametrize("relation", ["uses vim", "lives_in Rome"])
