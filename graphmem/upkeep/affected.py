@@ -111,12 +111,13 @@ def find_affected(request: ErasureRequest) -> Affected:
     facts = _find_facts(request, borrowed)
     entities = _find_entities(request, facts, borrowed)
     facts = _with_links(request, facts, entities)
-    merges = _find_merges(request, facts, entities)
+    ledger = list(request.backend.all_merges([request.scope], MergeQuery(undone=True)))
+    merges = _find_merges(request, facts, entities, ledger)
     aliases = list(_find_aliases(request, entities, merges))
     renamed = _find_renamed(entities, aliases)
     names = entities.names | merges.names | {alias.alias for alias in aliases}
     longer = frozenset[str]() if request.subject is None else request.subject.longer
-    taken = _find_taken(request, turns, told) - facts.gone.keys() - entities.gone.keys()
+    taken = _find_taken(request, turns, told, ledger) - facts.gone.keys() - entities.gone.keys()
     return Affected(facts, entities, merges, aliases, taken, renamed, names, NameFinder(names, longer))
 
 
@@ -148,7 +149,9 @@ def _find_borrowed(
     return list(filter(is_borrowed, mentions))
 
 
-def _find_taken(request: ErasureRequest, turns: Mapping[str, Episode], mentions: Sequence[Mention]) -> set[str]:
+def _find_taken(
+    request: ErasureRequest, turns: Mapping[str, Episode], mentions: Sequence[Mention], ledger: Sequence[Merge]
+) -> set[str]:
     """Return the ids of facts and entities with words, except names, that only forgotten turns before theirs have."""
     backend, scope = request.backend, request.scope
     left = sorted(turns.keys() - request.episodes.keys())
@@ -161,10 +164,12 @@ def _find_taken(request: ErasureRequest, turns: Mapping[str, Episode], mentions:
         for word in stems("\n".join(texts_of(turns[i]))):
             first.setdefault((turns[i].session_id, word), i)
     entities = backend.get_entities([scope], sorted({mention.entity_id for mention in mentions}))
-    facts = backend.get_edges([scope], backend.find_edges_of_episodes(scope, left)).values()
+    facts = [*backend.get_edges([scope], backend.find_edges_of_episodes(scope, left)).values()]
+    for merge in ledger:
+        facts += (edge for edge in (*merge.edges, *(folded.edge for folded in merge.folded)) if edge.episode_ids)
     texts = [(edge.id, edge.episode_ids[0], f"{relation_words(edge.relation)} {edge.fact}") for edge in facts]
     texts += [(i, m.episode_id, e.summary) for m in mentions if (e := entities.get(i := m.entity_id)) and e.summary]
-    names = stems(" ".join(entity.name for entity in entities.values()))
+    names = stems(" ".join(row.name for row in (*entities.values(), *(merge.merged for merge in ledger))))
     said_in = {i: turns[i].session_id for i in left}
     return {
         row_id
@@ -372,9 +377,10 @@ def _find_renamed(entities: AffectedEntities, aliases: Iterable[Alias]) -> dict[
 # Merged entities ----------------------------------------------------------------------------------
 
 
-def _find_merges(request: ErasureRequest, facts: AffectedFacts, entities: AffectedEntities) -> AffectedMerges:
+def _find_merges(
+    request: ErasureRequest, facts: AffectedFacts, entities: AffectedEntities, ledger: Sequence[Merge]
+) -> AffectedMerges:
     backend, scopes = request.backend, [request.scope]
-    ledger = list(backend.all_merges(scopes, MergeQuery(undone=True)))
     aliases = backend.find_aliases(scopes, list(entities.left)) if ledger and entities.left else []
     found = find_erased_merges(ledger, aliases, request, facts, entities)
     relatives = _relatives(ledger, entities.mentioned | entities.gone.keys() | found.ids)

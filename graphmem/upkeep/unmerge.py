@@ -44,7 +44,7 @@ from graphmem.models import (
 )
 from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology
 from graphmem.protocols import GraphBackend
-from graphmem.text.normalize import canonical
+from graphmem.text.normalize import canonical, plain_fact
 from graphmem.upkeep.merge import (
     UnmergedFacts,
     ended_by_later,
@@ -412,8 +412,12 @@ class _Unmerge:
         if stay:
             copied = self._twin(edge, stay)
             self._edges[copied.id] = copied
-        given = repointed(edge, self._merge.kept_id, self._id)
-        self._add(self._told_by(given, _without(edge.episode_ids, stay)))
+        given = self._told_by(repointed(edge, self._merge.kept_id, self._id), _without(edge.episode_ids, stay))
+        is_plain = edge.fact == self._plain(edge)  # since an episode was forgotten
+        self._add(given.changed(fact=self._plain(given)) if is_plain else given)
+
+    def _plain(self, edge: Edge) -> str:
+        return plain_fact(self._name_of(edge.source_id), edge.relation, self._name_of(edge.target_id))
 
     def _unconfirmed(self, edge: Edge, former: Edge, others: Iterable[Edge]) -> Edge:
         """Return a fact that moves back, without what less sure facts of the kept entity added, which hold again."""

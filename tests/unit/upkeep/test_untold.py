@@ -363,6 +363,21 @@ def test_a_community_keeps_no_words_that_a_fact_took_from_a_forgotten_turn() -> 
         assert "xylophones" not in exported(memory)
 
 
+@pytest.mark.parametrize("known", ["knows Bob", "knows Zoe"])
+def test_a_merged_entity_gets_no_words_back_that_a_fact_took_from_a_forgotten_turn(known: str) -> None:
+    memory = GraphMemory.open("memory://", extractor=Quoting(), embeddings="none", background=False)
+    with memory:
+        gone = memory.remember("over xylophones", occurred_at="2025-01-10", speaker="Tom", session_id="s").episode_id
+        memory.remember("knows Bob", occurred_at="2025-01-11", speaker="Maya", session_id="s")
+        memory.remember(known, occurred_at="2025-01-12", speaker="Mia", session_id="t")
+        memory.flush()
+        [merge] = memory.admin.merge("Maya", into="Mia")
+        memory.forget(episode=gone)
+        assert "xylophones" not in exported(memory)
+        memory.admin.unmerge(merge.id)
+        assert [fact.fact for fact in memory.facts("Maya")] == ["Maya knows Bob"]
+
+
 @pytest.mark.parametrize("relation", ["uses vim", "lives_in Rome"])
 @pytest.mark.parametrize("since", ["", " 2025-01-05"])
 def test_a_retracted_fact_stays_so_without_its_first_turn(relation: str, since: str) -> None:
