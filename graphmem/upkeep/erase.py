@@ -51,6 +51,7 @@ from graphmem.models import (
     utc_now,
 )
 from graphmem.text.names import NameFinder
+from graphmem.text.normalize import canonical
 from graphmem.upkeep.affected import Affected, find_affected
 from graphmem.upkeep.erasure import ErasureRequest, fact_goes
 from graphmem.upkeep.scope_rows import edges_of
@@ -232,9 +233,10 @@ def _forgotten_times(request: ErasureRequest, found: Affected) -> set[datetime]:
     return stated | {e.occurred_at for e in request.episodes.values()} | {edge.valid_from for edge in facts}
 
 
-def _times_of(edge: Edge) -> tuple[datetime, ...]:
-    """Return when a fact began and ended."""
-    return (edge.valid_from,) if edge.valid_to is None else (edge.valid_from, edge.valid_to)
+def _times_of(edge: Edge) -> set[datetime]:
+    """Return when a fact began and ended, or was to end."""
+    ends = (edge.valid_to, edge.prior_valid_to, *(end.at for end in edge.ends))
+    return {edge.valid_from, *(at for at in ends if at is not None)}
 
 
 def _without_times(
@@ -514,11 +516,14 @@ class _Ledger:
         unmentioned = (len(mentions), len(shared)) != (len(merge.mentions), len(merge.shared))
         clear = unmentioned or edges != merge.edges or folded != merge.folded
         brought = {mention.episode_id for mention in merge.mentions}.difference(merge.shared)
-        known = self.found.entities.other_mentions.get(merge.kept_id, ())
+        others = self.found.entities.other_mentions
+        known = others.get(self.found.merges.holders.get(merge.kept_id, merge.kept_id), ())
         own = [m for m in known if m.episode_id not in brought and m.seen_at <= merge.kept.last_seen_at]
+        name = merge.merged.canonical_name
+        since = [*others.get(merge.merged.id, ()), *(m for m in known if canonical(m.surface) == name)]
         return merge.changed(
             kept=self._scrubbed_row(merge.kept, own or known, clear=clear),
-            merged=self._scrubbed_row(merge.merged, mentions, clear=clear),
+            merged=self._scrubbed_row(merge.merged, mentions or since or known, clear=clear),
             mentions=mentions,
             edges=edges,
             folded=folded,

@@ -226,6 +226,17 @@ def test_a_fact_goes_back_whole_without_the_turn_about_the_kept_one() -> None:
         assert [target for target, *_ in history(memory, "Mia")] == ["Bob", "Oslo"]
 
 
+def test_a_merged_entity_keeps_no_date_of_the_turn_that_was_the_only_one_about_it_before_the_merge() -> None:
+    memory, ids = told([Turn("2025-01-10", "knows Bob", "Mia"), Turn("2025-02-10", "knows Zoe")])
+    with memory:
+        memory.admin.merge("Mia", into="Maya")
+        memory.remember("uses vim", occurred_at="2025-03-10", speaker="Mia")
+        memory.flush()
+        memory.forget(episode=ids[0])
+        assert len(memory.admin.merges()) == 1
+        assert "2025-01-10" not in exported(memory)
+
+
 @pytest.mark.parametrize("since", ["", " 2025-01-05"])
 def test_a_fact_is_hearsay_again_without_the_turn_that_stated_it(since: str) -> None:
     memory, ids = told([Turn("2025-02-10", "perhaps uses vim" + since), Turn("2025-01-10", "uses vim")])
@@ -251,6 +262,7 @@ def test_an_entity_keeps_no_date_that_hearsay_of_a_stated_fact_told() -> None:
         assert "2025-01-05" not in exported(memory)
 
 
+MARRIED = {"subject": "Tom", "relation": "married to", "object": "Zoe"}
 PARTS = {"Hooli": ("Acme", "Globex", "Initech"), "Acme": ("Globex", "Initech"), "Globex": ("Initech",)}
 
 
@@ -284,6 +296,15 @@ def test_an_inferred_fact_goes_on_without_the_turn_that_ended_its_premise() -> N
             ("Italy", "2025-01-10", "None", "None"),
             ("Rome", "2025-01-10", "None", "2025-01-10"),
         ]
+
+
+def test_an_inferred_fact_keeps_no_planned_end_of_a_forgotten_turn() -> None:
+    with GraphMemory.open("memory://", extractor="none", embeddings="none", background=False) as memory:
+        for end, day in (("2026-08-10", "2025-01-10"), ("2026-03-12", "2025-03-10")):
+            memory.add_facts([{**MARRIED, "valid_to": end, "source": end}], occurred_at=day)
+            memory.admin.infer()
+        memory.forget(episode="2026-08-10")
+        assert "2026-08-10" not in exported(memory)
 
 
 def test_what_was_inferred_about_both_goes_with_a_turn_about_one_of_them() -> None:
