@@ -216,9 +216,10 @@ def _with_remaining_times(request: ErasureRequest, found: Affected) -> dict[str,
     named = {i: {m.seen_at for m in mentions} for i, mentions in found.entities.other_mentions.items() if i in left}
     named = {i: seen for i, seen in named.items() if not {left[i].first_seen_at, left[i].last_seen_at} <= seen}
     begins: dict[str, set[datetime]] = {i: set() for i in named}
-    for edge in edges_of(request.backend, request.scope, *named):
+    dated = {i for i, seen in named.items() if left[i].first_seen_at not in seen}  # by a fact
+    for edge in edges_of(request.backend, request.scope, *dated):
         if edge.id not in facts.gone and not edge.is_inferred:
-            for end in {edge.source_id, edge.target_id} & named.keys():
+            for end in {edge.source_id, edge.target_id} & dated:
                 begins[end].add(facts.reopened.get(edge.id, edge).valid_from)
     return {
         i: _without_times(left[i], {left[i].first_seen_at} - begins[i] | {left[i].last_seen_at} - seen, seen, begins[i])

@@ -179,7 +179,7 @@ def divided(
 
 @pytest.mark.parametrize("late", [False, True])
 def test_a_turn_told_between_a_merge_and_its_unmerge_leaves_no_date_behind(late: bool) -> None:
-    for seed in range(100):
+    for seed in range(60):
         memory, turns, ids, number = divided(seed, FACTS, late=late)
         with memory:
             memory.forget(episode=ids[number])
@@ -268,7 +268,7 @@ PARTS = {"Hooli": ("Acme", "Globex", "Initech"), "Acme": ("Globex", "Initech"), 
 
 @pytest.mark.parametrize("late", [False, True])
 def test_inferred_facts_keep_no_date_of_a_forgotten_turn(late: bool) -> None:
-    for seed in range(100):
+    for seed in range(60):
         turns, number = chat(seed, ("",), late=late, dated=True)
         chance = random.Random(seed)
         for n, turn in enumerate(turns):
