@@ -516,15 +516,17 @@ class _Ledger:
         )
         unmentioned = (len(mentions), len(shared)) != (len(merge.mentions), len(merge.shared))
         clear = unmentioned or edges != merge.edges or folded != merge.folded
-        brought = {mention.episode_id for mention in merge.mentions}.difference(merge.shared)
-        others = self.found.entities.other_mentions
-        known = others.get(self.found.merges.holders.get(merge.kept_id, merge.kept_id), ())
-        own = [m for m in known if m.episode_id not in brought and m.seen_at <= merge.kept.last_seen_at]
-        name = merge.merged.canonical_name
-        since = [*others.get(merge.merged.id, ()), *(m for m in known if canonical(m.surface) == name)]
+        kept, own, merged = merge.kept, list[Mention](), list(mentions)
+        if not self.times.isdisjoint((kept.first_seen_at, kept.last_seen_at)):
+            brought = {mention.episode_id for mention in merge.mentions}.difference(merge.shared)
+            known = self._mentions_left(merge.kept_id)
+            own = [m for m in known if m.episode_id not in brought and m.seen_at <= kept.last_seen_at] or known
+        if not merged and not self.times.isdisjoint((merge.merged.first_seen_at, merge.merged.last_seen_at)):
+            known = self._mentions_left(merge.merged.id)
+            merged = [m for m in known if canonical(m.surface) == merge.merged.canonical_name] or known
         return merge.changed(
-            kept=self._scrubbed_row(merge.kept, own or known, clear=clear),
-            merged=self._scrubbed_row(merge.merged, mentions or since or known, clear=clear),
+            kept=self._scrubbed_row(kept, own, clear=clear),
+            merged=self._scrubbed_row(merge.merged, merged, clear=clear),
             mentions=mentions,
             edges=edges,
             folded=folded,
@@ -532,6 +534,12 @@ class _Ledger:
             aliases=self._used(merge.aliases),
             added=self._used(merge.added),
         )
+
+    def _mentions_left(self, entity_id: str) -> list[Mention]:
+        """Return the mentions in remaining episodes of an entity, or of the one that holds its data now."""
+        holder, request = self.found.merges.holders.get(entity_id, entity_id), self.request
+        found = request.backend.all_mentions([request.scope], entity_ids=[holder])
+        return [mention for mention in found if mention.episode_id not in request.episodes]
 
     def _goes(self, edge: Edge) -> bool:
         return fact_goes(self.request, self.found.facts, self.found.entities, edge)

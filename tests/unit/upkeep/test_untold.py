@@ -237,6 +237,19 @@ def test_a_merged_entity_keeps_no_date_of_the_turn_that_was_the_only_one_about_i
         assert "2025-01-10" not in exported(memory)
 
 
+def test_an_undone_merge_keeps_no_date_that_the_kept_one_had_from_another_merge() -> None:
+    memory, _ = told([Turn("2024-01-10", "knows Bob", name) for name in ("Maya", "Mia", "Maja")])
+    with memory:
+        [first] = memory.admin.merge("Maja", into="Mia")
+        gone = memory.remember("uses vim", occurred_at="2025-01-10", speaker="Maja").episode_id
+        memory.flush()
+        [second] = memory.admin.merge("Maya", into="Mia")
+        for merge in (second, first):
+            memory.admin.unmerge(merge.id)
+        memory.forget(episode=gone)
+        assert "2025-01-10" not in exported(memory)
+
+
 @pytest.mark.parametrize("since", ["", " 2025-01-05"])
 def test_a_fact_is_hearsay_again_without_the_turn_that_stated_it(since: str) -> None:
     memory, ids = told([Turn("2025-02-10", "perhaps uses vim" + since), Turn("2025-01-10", "uses vim")])
