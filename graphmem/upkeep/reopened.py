@@ -27,9 +27,11 @@ from graphmem.models import (
     retracted,
     utc_now,
 )
+from graphmem.ontology import Ontology
 from graphmem.upkeep.erasure import ErasureRequest
 from graphmem.upkeep.merge import ended_by_later, successor
 
+_SINGLE = 2  # parts of the slot of a single-valued relation
 _END = ("valid_to", "expired_at", "superseded_by", "end_reason", "prior_valid_to")
 
 
@@ -77,15 +79,16 @@ def _settled(
     request: ErasureRequest, moved: Iterable[Edge], versions: Mapping[str, Edge], compatible: Compatible
 ) -> Iterator[Edge]:
     """Yield the versions that change in the slots of facts with another beginning or other tellings."""
-    slots: dict[tuple[str, str], list[Edge]] = {
-        (e.source_id, e.relation): [] for e in moved if request.ontology.is_single_valued(e.relation)
-    }
-    beside = [edge for edge in versions.values() if (edge.source_id, edge.relation) in slots]
-    for edge in beside:
-        slots[edge.source_id, edge.relation].append(edge)
-    sources = request.sources(beside)
-    for rows in slots.values():
-        for edge in settle(rows, sources, now=utc_now(), compatible=compatible):
+    slots: defaultdict[tuple[str, ...], list[Edge]] = defaultdict(list)
+    for edge in versions.values():
+        slots[_slot(request.ontology, edge)].append(edge)
+    again = {_slot(request.ontology, edge) for edge in moved}
+    sources = request.sources([edge for slot in again for edge in slots[slot]])
+    for slot in again:
+        single = len(slot) == _SINGLE
+        if not single and len(slots[slot]) == 1:
+            continue
+        for edge in settle(slots[slot], sources, single_valued=single, now=utc_now(), compatible=compatible):
             if edge.id in versions:
                 yield edge
             else:  # a new row, with the sentence of another one
@@ -210,5 +213,10 @@ class _Reopening:
         return begun_with(supported(edge, told).changed(**{name: getattr(later, name) for name in _END}), told)
 
     def _slot(self, edge: Edge) -> tuple[str, ...]:
-        slot = (edge.source_id, edge.relation)
-        return slot if self._ontology.is_single_valued(edge.relation) else (*slot, edge.target_id)
+        return _slot(self._ontology, edge)
+
+
+def _slot(ontology: Ontology, edge: Edge) -> tuple[str, ...]:
+    """Return the slot of a fact: its source and relation, and its target unless the relation is single-valued."""
+    slot = (edge.source_id, edge.relation)
+    return slot if ontology.is_single_valued(edge.relation) else (*slot, edge.target_id)

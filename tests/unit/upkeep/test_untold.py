@@ -260,6 +260,16 @@ def test_a_fact_is_hearsay_again_without_the_turn_that_stated_it(since: str) -> 
         assert [fact.certainty for fact in memory.facts("Maya")] == ["hearsay"]
 
 
+def test_hearsay_ends_when_the_remaining_turns_say_that_the_stated_fact_begins() -> None:
+    others = [Turn("2025-06-10", "perhaps uses vim"), Turn("2025-07-10", "uses vim 2025-09-16")]
+    memory, ids = told([Turn("2025-05-10", "uses vim 2025-11-28"), *others])
+    never, _ = told(others)
+    with memory, never:
+        memory.forget(episode=ids[0])
+        assert history(memory) == history(never)
+        assert "2025-11-28" not in exported(memory)
+
+
 def test_a_fact_that_others_state_stays_stated() -> None:
     turns = [Turn("2025-02-10", "perhaps uses vim"), Turn("2025-01-10", "uses vim"), Turn("2025-03-10", "uses vim")]
     memory, ids = told(turns)
