@@ -53,7 +53,7 @@ class Sayings:
         certainty: Certainty = "hearsay" if words[0] == "perhaps" else "stated"
         relation, target, *since = words[1:] if certainty == "hearsay" else words
         if relation == "over":
-            return Extraction(endings=(ExtractedEnding(who, target, *since),))
+            return Extraction(endings=(ExtractedEnding(who, target, next(iter(since), None)),))
         if self.undated is not None and day == self.undated.day:
             since = []
         begin = datetime.fromisoformat(since[0]).replace(tzinfo=UTC) if since else None
