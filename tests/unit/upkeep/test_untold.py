@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-from graphmem import GraphMemory
+from graphmem import Fact, GraphMemory
 from graphmem.models import Certainty
 from graphmem.protocols import ExtractedEdge, ExtractedEnding, Extraction, ExtractionRequest
 
@@ -86,7 +86,7 @@ def told(turns: Sequence[Turn], sayings: Sayings | None = None) -> tuple[GraphMe
 
 def history(memory: GraphMemory, name: str = "Maya") -> list[Row]:
     """Return what was so of somebody, since when and until when, and when it was told first."""
-    known = memory.history(name) if memory.entities(name) else []
+    known: Sequence[Fact] = memory.history(name) if memory.entities(name) else ()
     facts = (fact for fact in known if fact.source == name and fact.valid_from != fact.valid_to)
     return sorted((f.target, f"{f.valid_from}"[:10], f"{f.valid_to}"[:10], f"{f.told_at}"[:10]) for f in facts)
 
