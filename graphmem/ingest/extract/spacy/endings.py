@@ -47,14 +47,39 @@ def _moved_out(clause: Clause, subject: End, names: Names) -> Iterator[Statement
         if word == "of" and clause.verb.lemma_ == "move" and clause.past and not noun.ent_type_:
             hosts = (e for c in noun.children if c.dep_ == "poss" for e in names.end(c) if e.role != "speaker")
             yield from (presumed_end("lives_with", host) for host in hosts)
-    out = any(c.lower_ == "out" and not any(c.children) for c in clause.verb.children)
-    if out and clause.past and clause.verb.lemma_ == "move" and names.speaker is not None and not subject.role:
-        for relation in ("lives_with", "has_roommate", "has_flatmate", "has_housemate"):
+    if _moves_out(clause) and names.speaker is not None and not subject.role:
+        for relation in ("lives_with", *map(words.has, _LIVING_TOGETHER)):
             yield Statement(relation, subject, ended=True, source=names.speaker, presumed=True)
+
+
+_LIVING_TOGETHER = ("roommate", "flatmate", "housemate")
+
+
+def _moves_out(clause: Clause) -> bool:
+    out = any(c.lower_ == "out" and not any(c.children) for c in clause.verb.children)
+    return out and clause.past and clause.verb.lemma_ == "move"
+
+
+def ended_roles(clause: Clause, names: Names, period: Period) -> Iterator[tuple[End, str]]:
+    """Yield whose relation has ended with somebody who isn't named: has_manager for "my manager left the company"."""
+    for noun in clause.subjects:
+        role = noun.lower_
+        alone = noun.tag_ == "NN" and role not in words.SEVERAL and not any(c.pos_ == "PROPN" for c in noun.children)
+        owner = names.owner(noun) if alone else None
+        left = role in words.AT_WORK and _left_work(clause, period)
+        if owner is not None and not clause.negated and (left or (role in _LIVING_TOGETHER and _moves_out(clause))):
+            yield owner, words.has(role)
 
 
 def _departure(clause: Clause, subject: End, names: Names, period: Period) -> Iterator[Statement]:
     """Yield the end of working together for "Anna left the company", "my boss Anna quit"."""
+    known = subject.named or any(t.pos_ == "PROPN" for t in clause.subjects)
+    if _left_work(clause, period) and known and not subject.role and names.speaker is not None:
+        for noun in sorted(words.AT_WORK):
+            yield presumed_end(words.has(noun), subject, names.speaker)
+
+
+def _left_work(clause: Clause, period: Period) -> bool:
     firm = any(t.lower_ in words.LEAVABLE and _definite(t) for t in objects_of(clause.verb, "dobj"))
     lemma, bare = clause.verb.lemma_, all(c.dep_ in ("nsubj", "punct", "npadvmod") for c in clause.verb.children)
     left = (
@@ -62,12 +87,16 @@ def _departure(clause: Clause, subject: End, names: Names, period: Period) -> It
         and clause.past
         and not clause.passive
         and not is_outing(clause.verb)
-        and (firm or (bare and lemma == "quit"))
+        and (firm or (bare and lemma == "quit") or _left_for_good(clause))
     )
-    known = subject.named or any(t.pos_ == "PROPN" for t in clause.subjects)
-    if (left or jobless(clause, period)) and known and not subject.role and names.speaker is not None:
-        for noun in sorted(words.AT_WORK):
-            yield presumed_end(words.has(noun), subject, names.speaker)
+    return left or jobless(clause, period)
+
+
+def _left_for_good(clause: Clause) -> bool:
+    """Return whether somebody at work left for good: "my manager Sandra left and now I report to Tom"."""
+    others = [c for c in clause.verb.children if c.dep_ not in ("nsubj", "aux", "cc", "punct")]
+    follows = all(c.dep_ == "conj" and any(t.lower_ == "now" for t in c.children) for c in others)
+    return follows and any(t.lemma_.lower() in words.AT_WORK for t in clause.subjects)
 
 
 def _definite(noun: Token) -> bool:

@@ -33,6 +33,7 @@ from graphmem.ingest.extract.spacy.clauses import (
     prepositions,
     subjects_of,
 )
+from graphmem.ingest.extract.spacy.endings import ended_roles
 from graphmem.ingest.extract.spacy.homes_and_jobs import first_days, last_days, placed, unplaced_last_days
 from graphmem.ingest.extract.spacy.kin import is_business_partner, is_counted, is_named
 from graphmem.ingest.extract.spacy.known import over, prescribed
@@ -403,6 +404,11 @@ class Facts:
                     others = "" if self._ontology.is_single_valued(relation) else "targets"
                     end = period.close
                     yield ExtractedEnding(subject.name, relation, valid_to=end, source_type="person", others=others)
+        for owner, relation in ended_roles(clause, self._names, period):
+            if min(clause.certainty, owner.certainty) > INDIRECT:
+                yield ExtractedEnding(
+                    owner.name, relation, valid_to=period.close, source_type="person", others="targets"
+                )
 
     def ending_of_last_day(self, sentence: Span) -> Iterator[ExtractedEnding]:
         """Yield the ending of the job of whoever names a last day without a workplace: "My last day is Friday"."""

@@ -61,6 +61,26 @@ def is_former(noun: Token) -> bool:
     return bool(said & {"former", "previous", "ex"} or followed) or ("old" in said and word in words.TEMPORARY)
 
 
+def is_parting(verb: Token) -> bool:
+    """Return whether a verb is that of a couple that is no longer one: "broke up", "separated", "are divorced"."""
+    word, children = verb.lemma_.lower(), list(verb.children)
+    if any(c.dep_ == "neg" or (c.dep_ == "dobj" and word != "divorce") for c in children):
+        return False  # "split up the chores"
+    said = {c.lower_ for c in children}
+    if word in ("be", "get"):
+        return bool(said & {"divorced", "separated"})
+    return word in ("divorce", "separate") or (word in ("break", "split") and "up" in said)
+
+
+def parts_couple(partner: Token) -> bool:
+    """Return whether a clause says that a partner no longer is one: "I broke up with my girlfriend"."""
+    if role_of(partner) not in words.PARTNER_OF:
+        return False
+    governing = next((t for t in partner.ancestors if t.pos_ in ("VERB", "AUX")), None)
+    misread = (c for c in partner.children if c.dep_ == "conj" and c.pos_ == "VERB")  # "my wife and I split up"
+    return any(is_parting(verb) for verb in (governing, *misread) if verb is not None)
+
+
 def is_likeness(noun: Token) -> bool:
     """Return whether somebody is only compared with a relative: "you're like my brother"."""
     like = noun.head

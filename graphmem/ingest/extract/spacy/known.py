@@ -11,7 +11,7 @@ from graphmem.ingest.extract.spacy import words
 from graphmem.ingest.extract.spacy.clauses import Clause, helpers, is_bare, not_but, objects_of, prepositions
 from graphmem.ingest.extract.spacy.endings import endings
 from graphmem.ingest.extract.spacy.homes_and_jobs import hirings, homes, jobless, jobs, place_names, places
-from graphmem.ingest.extract.spacy.kin import is_business_partner, role_of
+from graphmem.ingest.extract.spacy.kin import is_business_partner, is_parting, role_of
 from graphmem.ingest.extract.spacy.names import GUESSED_PERSON, End, Names, as_relative
 from graphmem.ingest.extract.spacy.statements import LATELY, Period, Statement, is_state, presumed_end
 from graphmem.text.dates import written
@@ -84,17 +84,20 @@ def over(clause: Clause, subject: End, period: Period) -> Iterator[str]:
     idle = clause.verb.lemma_ == "be" and any(t.lower_ in ("unemployed", "jobless", "retired") for t in said)
     if not clause.past and (idle or _is_retired(clause)):
         yield "works_at"
-    if clause.verb.lemma_ == "divorce" and clause.past and not clause.passive and not objects_of(clause.verb, "dobj"):
+    if _divorces(clause) and all(_is_own_partner(t) for t in objects_of(clause.verb, "dobj")):
         yield "married_to"
     happens = clause.past if clause.verb.lemma_ != "be" else not clause.past
-    if happens and any(t.lower_ == "divorced" for t in (*said, *([clause.verb] if clause.passive else []))):
+    if (happens and any(t.lower_ == "divorced" for t in said)) or (clause.passive and clause.verb.lower_ == "divorced"):
         yield "married_to"
-    halves = [*clause.subjects, *(n for w, n in prepositions(clause.verb) if w in ("with", "from"))]
+    halves = [*clause.subjects, *_joined_before(clause)]
+    halves += (n for w, n in prepositions(clause.verb) if w in ("with", "from"))
     if _parted(clause) and not any(is_business_partner(t) for t in halves):
         yield "has_status"
         if subject.role == "speaker":
             roles = {role_of(t) for t in halves if any(c.lower_ in ("my", "our") for c in t.children)}
             yield from (words.PARTNER_OF[role] for role in sorted(roles & words.PARTNER_OF.keys()))  # "my wife and I"
+            if any(t.lower_ == "we" for t in clause.subjects) and _is_bare(clause):
+                yield from ("has_partner", "is_engaged_to", "married_to")
     yield from _changed_person(clause)
 
 
@@ -159,7 +162,7 @@ def _partner(clause: Clause, subject: End, names: Names, period: Period) -> Iter
         if people:
             yield Statement("has_status", End("married", "concept", named=False), explicit=True)
     yield from _status(clause, subject, names, happens=happens)
-    if lemma == "divorce" and clause.past and not clause.passive:
+    if _divorces(clause):
         yield from (Statement("married_to", e, ended=True, explicit=True) for e in people)
     if _parted(clause):
         for end in _whom(verb, names) or _other_half(clause, subject, names):
@@ -206,12 +209,26 @@ def _being_on(clause: Clause, names: Names, period: Period) -> Iterator[Statemen
             yield Statement("is_on", End(names.phrase(noun), "concept", named=False), explicit=True)
 
 
+def _is_bare(clause: Clause) -> bool:
+    """Return whether a clause says no more than when: "we broke up in May", not "we split up into groups"."""
+    where = (noun for _, noun in prepositions(clause.verb) if noun.ent_type_ not in words.QUANTITIES)
+    return not any(where) and not any(c.dep_ in ("advcl", "xcomp") for c in clause.verb.children)
+
+
+def _divorces(clause: Clause) -> bool:
+    return clause.verb.lemma_ == "divorce" and clause.past and not clause.passive
+
+
 def _parted(clause: Clause) -> bool:
     """Return whether a clause states "broke up", "split up" or "separated"."""
-    verb = clause.verb
-    if verb.lemma_ == "separate":
-        return clause.past and not clause.passive and not objects_of(verb, "dobj")
-    return verb.lemma_.lower() in ("break", "split") and clause.past and any(c.lower_ == "up" for c in verb.children)
+    parts = clause.verb.lemma_.lower() in ("break", "split", "separate") and is_parting(clause.verb)
+    return parts and clause.past and not clause.passive
+
+
+def _is_own_partner(noun: Token) -> bool:
+    """Return whether a noun is "my wife" without her name."""
+    mine = any(c.lower_ in ("my", "our") for c in noun.children)
+    return mine and role_of(noun) in words.PARTNER_OF and not any(c.pos_ == "PROPN" for c in noun.children)
 
 
 def _wedding(end: End) -> Iterator[Statement]:
@@ -234,11 +251,13 @@ def _people(token: Token, names: Names) -> Iterator[End]:
 
 def _other_half(clause: Clause, subject: End, names: Names) -> list[End]:
     """Return the other partner in "Anna and I broke up"."""
-    before = (
-        t.nbor(-2) for t in clause.subjects if t.i > 1 and t.nbor(-1).lower_ == "and"
-    )  # the parser misses this subject
-    both = {e.name: e for t in (*clause.subjects, *before) for e in _people(t, names)}
+    both = {e.name: e for t in (*clause.subjects, *_joined_before(clause)) for e in _people(t, names)}
     return [e for e in both.values() if e.name != subject.name] if len(both) == 2 and subject.name in both else []
+
+
+def _joined_before(clause: Clause) -> Iterator[Token]:
+    """Yield the subject before "and" that the parser misses: Anna in "Anna and I broke up"."""
+    return (t.nbor(-2) for t in clause.subjects if t.i > 1 and t.nbor(-1).lower_ == "and")
 
 
 def _status(clause: Clause, subject: End, names: Names, *, happens: bool) -> Iterator[Statement]:

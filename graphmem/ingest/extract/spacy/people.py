@@ -23,7 +23,15 @@ from graphmem.ingest.extract.spacy.clauses import (
 )
 from graphmem.ingest.extract.spacy.facts import COMMON, EXPLICIT, PLAIN, end_of_others
 from graphmem.ingest.extract.spacy.homes_and_jobs import is_occupation
-from graphmem.ingest.extract.spacy.kin import introduced, is_business_partner, is_former, is_likeness, is_named, role_of
+from graphmem.ingest.extract.spacy.kin import (
+    introduced,
+    is_business_partner,
+    is_former,
+    is_likeness,
+    is_named,
+    parts_couple,
+    role_of,
+)
 from graphmem.ingest.extract.spacy.names import End, Names, as_relative
 from graphmem.ingest.extract.spacy.render import Dates
 from graphmem.protocols import ExtractedEdge, ExtractedEnding
@@ -147,7 +155,9 @@ def _relative(token: Token, owner: End, named: End | None, names: Names) -> Iter
         fact = f"{named.name} {'was' if over else 'is'} {owner.name}'s {role}."
         yield replace(_edge(owner, relation, named, fact, certainty), ended=over)
         return
-    if is_former(token) or _is_dead(token) or owner.kind != "person" or (noun == "partner" and _in_business(token)):
+    if is_former(token) or _is_dead(token) or parts_couple(token):
+        return
+    if owner.kind != "person" or (noun == "partner" and _in_business(token)):
         return
     remains = token.dep_ == "dobj" and token.head.lemma_ in words.REMAINING
     if token.dep_ == "attr" or remains or is_named(token) or (token.dep_ == "poss" and token.head.lower_ == "name"):

@@ -195,6 +195,14 @@ def test_what_ended_before_it_was_told_was_true_for_a_time() -> None:
         ("I work at Siemens.", "I'm unemployed now.", "Sam works_at Siemens"),
         ("I work at Siemens.", "I changed jobs.", "Sam works_at Siemens"),
         ("Anna and I are married.", "Anna and I got divorced.", "Anna married_to Sam"),
+        ("My girlfriend is Anna.", "My girlfriend and I split up.", "Sam has_partner Anna"),
+        ("My girlfriend is Anna.", "We broke up.", "Sam has_partner Anna"),
+        ("My husband is Peter.", "My husband and I are divorced now.", "Sam married_to Peter"),
+        ("My husband is Peter.", "I divorced my husband.", "Sam married_to Peter"),
+        ("My manager is Sandra.", "My manager left the company.", "Sam has_manager Sandra"),
+        ("My manager is Sandra.", "My manager Sandra left.", "Sam has_manager Sandra"),
+        ("My manager is Sandra.", "My manager Sandra left and now I report to Peter.", "Sam has_manager Sandra"),
+        ("My roommate is Peter.", "My roommate moved out.", "Sam has_roommate Peter"),
     ],
 )
 def test_a_fact_ends_by_what_people_say_of_its_end(begin: str, end: str, fact: str) -> None:
@@ -254,6 +262,12 @@ def test_a_job_ends_only_when_it_is_meant(other: str) -> None:
         ("I work at Siemens.", "I left Siemens this morning.", "Sam works_at Siemens"),
         ("I prefer tea.", "I prefer tea, not coffee.", "Sam prefers tea"),
         ("I'm a student.", "I'm no longer than two metres.", "Sam is_a student"),
+        ("My girlfriend is Anna.", "We split up into two teams.", "Sam has_partner Anna"),
+        ("My wife is Anna.", "My wife and I split up the chores.", "Sam married_to Anna"),
+        ("My wife is Anna.", "My parents are divorced.", "Sam married_to Anna"),
+        ("My manager is Sandra.", "My manager left early today.", "Sam has_manager Sandra"),
+        ("My manager is Sandra.", "My manager left and I locked up.", "Sam has_manager Sandra"),
+        ("My roommate is Peter.", "My roommate hasn't moved out.", "Sam has_roommate Peter"),
     ],
 )
 def test_what_only_resembles_an_end_ends_nothing(begin: str, other: str, fact: str) -> None:
