@@ -364,7 +364,8 @@ def _choice(clause: Clause, subject: End, names: Names) -> Iterator[Statement]:
     verb, lemma = clause.verb, clause.verb.lemma_.lower()
     objects = [e for t in objects_of(verb, "dobj") for e in names.ends(t)]
     after = [(w, e) for head in (verb, *objects_of(verb, "dobj")) for w, n in prepositions(head) for e in names.end(n)]
-    if lemma in words.SWITCHING and clause.past and not clause.passive:
+    medicine = any(_is_medicine(noun) for _, noun in prepositions(verb))
+    if lemma in words.SWITCHING and clause.past and not (clause.passive or medicine):
         after += [("to", end) for t in objects_of(verb, "xcomp") if is_bare(t) for end in names.word(t)]
         tools = lemma == "switch" or subject.kind != "person"  # not "my parents migrated from Italy"
         tools = tools or any(w == "to" and e.kind not in ("person", "location") for w, e in after)
@@ -425,11 +426,14 @@ def prescribed(clause: Clause, names: Names) -> Iterator[Statement]:
         ended = [e for t in objects_of(verb, "dobj") for e in _medicine(t)]
         yield from (presumed_end("takes", e, whom[0]) for e in ended if whom)
     ways = list(prepositions(verb)) if lemma in ("put", "start", *words.SWITCHING) else []
-    begun = ("on",) if lemma in ("put", "start") else ("to",)
+    begun = "on" if lemma in ("put", "start") else "to"
+    ways += [("to", t) for t in verb.children if t.dep_ in ("xcomp", "advcl") and is_bare(t)]
+    switched = any(word == "from" and _is_medicine(noun) for word, noun in ways)  # also to one with an unknown name
     for person in whom:
         for word, noun in ways:
-            if word in begun:
-                yield from (Statement("takes", e, explicit=True, source=person) for e in _medicine(noun))
+            if word == begun:
+                found = names.word(noun) if switched else _medicine(noun)
+                yield from (Statement("takes", e, explicit=True, source=person) for e in found)
             elif word == "from":
                 yield from (presumed_end("takes", e, person) for e in _medicine(noun))
 

@@ -104,7 +104,7 @@ def _tokens(clause: Clause, apart: frozenset[int]) -> list[Token]:
                 continue  # "in Bern, not Berlin", "not in Berlin"
             elif child.dep_ in _LEFT_OUT and not (child.dep_ == "punct" and child.text in ("-", "'")):
                 joins = child.dep_ == "cc" and (not is_verb(token) or any(c.i in chain for c in token.conjuncts))
-                joins = joins or _lists(child, token)
+                joins = joins or _lists(child, token) or _joins_adverbs(child)
                 named = child.dep_ == "appos" and token.pos_ in ("NOUN", "PROPN")
                 if joins or named or (child.dep_ == "advcl" and token.lemma_ == "go" and child.i == token.i + 1):
                     add(child)
@@ -121,6 +121,12 @@ def _tokens(clause: Clause, apart: frozenset[int]) -> list[Token]:
     for top in tops:
         add(top)
     return [kept[i] for i in sorted(kept)][:_MAX_TOKENS]
+
+
+def _joins_adverbs(word: Token) -> bool:
+    """Return whether a word is the "and" of "now and then"."""
+    sides = (word.nbor(-1), word.nbor()) if 0 < word.i < len(word.doc) - 1 else ()
+    return bool(sides) and all(t.dep_ == "advmod" and t.head == word.head for t in sides)
 
 
 def _is_each(noun: Token) -> bool:
