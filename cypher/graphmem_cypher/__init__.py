@@ -21,6 +21,7 @@ __all__ = ["given", "migrations", "optional_parts", "queries", "query", "saved",
 
 _INCLUDE = re.compile(r"/\* include (\w+) \*/")
 _PART = re.compile(r"/\* if (\w+) \*/(.*?)/\* end \*/", re.DOTALL)
+_BLANK_LINES = re.compile(r"\n\s*\n")
 _COMMENT = re.compile(r"^\s*//.*$", re.MULTILINE)
 
 
@@ -28,7 +29,7 @@ _COMMENT = re.compile(r"^\s*//.*$", re.MULTILINE)
 def query(name: str, parts: frozenset[str] = frozenset()) -> LiteralString:
     """Return the text of ``queries/NAME.cypher`` with its fragments and some optional parts, without comments."""
     text = _PART.sub(lambda found: found[2] if found[1] in parts else "", _whole(name))
-    return cast("LiteralString", text)
+    return cast("LiteralString", _BLANK_LINES.sub("\n", text))
 
 
 @cache

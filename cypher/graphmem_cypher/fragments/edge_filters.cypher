@@ -1,3 +1,4 @@
+// The test for null keeps the planner from beginning at these sources or targets instead of the query's anchors.
 r.scope IN $q.scopes AND r.graphmem_id > $q.after
 /* if sources */ AND ($q.sources IS NULL OR s.id IN $q.sources) /* end */
 /* if targets */ AND ($q.targets IS NULL OR t.id IN $q.targets) /* end */
