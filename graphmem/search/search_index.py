@@ -40,9 +40,8 @@ _MOST_IN_TIME = 512  # rows of a later one: without a model, or of short facts, 
 _REFUSED = 10.0  # seconds for which a store that refused to be written isn't asked again
 _ATTEMPTS = 3  # to index a batch that erasures intervene in
 _KINDS: tuple[IndexKind, ...] = ("episode", "fact")  # in this order
-_MAX_LATENESS = 600.0  # seconds after which no process commits a row with an earlier id
-_USUAL_LATENESS = 60.0  # seconds within which nearly all rows are committed
-_FULL_SCAN_INTERVAL = 30.0  # seconds between scans over the maximum lateness
+_LATENESS = (5.0, 60.0, 600.0)  # seconds within which most, nearly all, and all rows are committed after their id
+_INTERVALS = (0.0, 1.0, 30.0)  # seconds between scans for rows of each lateness
 _LAST = "~"  # sorts after every id
 
 
@@ -55,21 +54,21 @@ def _next_batch(rows: int, seconds: float) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """Times of the last scan and the last full scan that found no unindexed rows; seconds since 1970."""
+    """Times of the last scans over each lateness that found no unindexed rows; seconds since 1970."""
 
-    last: float
-    far: float
+    times: tuple[float, ...]
 
-    def is_old(self, now: float) -> bool:
-        """Return whether a scan over the maximum lateness is due."""
-        return now - self.far >= _FULL_SCAN_INTERVAL
+    def due(self, now: float) -> int:
+        """Return the number of the largest lateness of which a scan is due."""
+        return max(n for n, time in enumerate(self.times) if now - time >= _INTERVALS[n])
 
 
 def _cursor(seen: _Seen | None, now: float) -> str:
-    """Return the id after which rows may be unindexed; very late rows are covered only at intervals."""
+    """Return the id after which rows may be unindexed; later rows are covered only at intervals."""
     if seen is None:
         return ""
-    return first_id_at(seen.far - _MAX_LATENESS if seen.is_old(now) else seen.last - _USUAL_LATENESS)
+    due = seen.due(now)
+    return first_id_at(seen.times[due] - _LATENESS[due])
 
 
 @dataclass(slots=True)
@@ -181,7 +180,8 @@ class SearchIndex:
         """Record a scan that found no unindexed rows after the cursor of `seen`, unless that was reset meanwhile."""
         with self._lock:
             if self._indexed.get((scope, kind)) is seen:
-                self._indexed[scope, kind] = _Seen(now, now if seen is None or seen.is_old(now) else seen.far)
+                later = () if seen is None else seen.times[seen.due(now) + 1 :]
+                self._indexed[scope, kind] = _Seen((now,) * (len(_LATENESS) - len(later)) + later)
 
     def _now(self) -> float:
         """Return the time. Reset all cursors if the clock went back, since new ids may be below indexed ones."""
