@@ -121,13 +121,14 @@ class MemoryEpisodes(MemoryRole, EpisodeStore):
             claims = self._store.claims.read(self._store.claims.scopes())
             return sorted({claim.owner for claim in claims if claim.until > now})
 
-    def release_claims(self, owners: Sequence[str]) -> int:
-        """Release the claims of the owners; return the number of released episodes."""
+    def release_claims(self, owners: Sequence[str]) -> list[Episode]:
+        """Release the claims of the owners; return the released episodes, oldest id first."""
         with self._writing():
-            held = self._store.claims.keys_of("owner", owners)
+            held = sorted(self._store.claims.keys_of("owner", owners))
             for episode_id in held:
                 self._store.claims.put(episode_id, None)
-            return len(held)
+            found = filter(None, map(self._store.episodes.get, held))
+            return [e.changed(metadata=dict(e.metadata)) for e in found]
 
     def find_mentions(
         self,

@@ -168,16 +168,16 @@ class Neo4jEpisodes(Neo4jRole, EpisodeStore):
         """Return the owners whose claims last beyond a time."""
         return self._database.read("claim_owners", now=now)
 
-    def release_claims(self, owners: Sequence[str]) -> int:
-        """Release the claims of the owners; return the number of released episodes."""
+    def release_claims(self, owners: Sequence[str]) -> list[Episode]:
+        """Release the claims of the owners; return the released episodes, oldest id first."""
         wanted = list(dict.fromkeys(owners))
 
-        def work(transaction: Transaction) -> int:
+        def work(transaction: Transaction) -> list[Episode]:
             held = transaction.run("scopes_claimed", owners=wanted)
             if not held:
-                return 0
+                return []
             transaction.lock(Scope.from_key(key) for key in held)
-            return transaction.run("release_claims", owners=wanted, scopes=held)[0]
+            return [episode_of(row) for row in transaction.run("release_claims", owners=wanted, scopes=held)]
 
         return self._database.write(work)
 

@@ -170,7 +170,7 @@ READ_CLAIMED = " ".join(
 CLAIM_OWNERS = "SELECT DISTINCT claimed_by FROM episodes WHERE claimed_by IS NOT NULL AND claimed_until > ? ORDER BY 1"
 RELEASE = """
 UPDATE episodes SET claimed_by = NULL, claimed_until = NULL
-WHERE claimed_by IN (SELECT value FROM json_each(?))
+WHERE claimed_by IN (SELECT value FROM json_each(?)) RETURNING key
 """
 
 _MENTION = "SELECT e.id, p.id, m.surface, m.confidence, m.seen_at"
@@ -316,10 +316,12 @@ class SQLiteEpisodes(SQLiteRole, EpisodeStore):
         with self._database.reading() as connection:
             return [owner for (owner,) in connection.execute(CLAIM_OWNERS, (micros(now),))]
 
-    def release_claims(self, owners: Sequence[str]) -> int:
-        """Release the claims of the owners; return the number of released episodes."""
+    def release_claims(self, owners: Sequence[str]) -> list[Episode]:
+        """Release the claims of the owners; return the released episodes, oldest id first."""
         with self._database.writing() as connection:
-            return connection.execute(RELEASE, (as_json(owners),)).rowcount
+            keys = [key for (key,) in connection.execute(RELEASE, (as_json(owners),))]
+            released = connection.execute(READ_CLAIMED, {"keys": as_json(keys), "limit": len(keys)})
+            return [episode_of(row) for row in released]
 
     def find_mentions(
         self,

@@ -165,7 +165,7 @@ class ExtractionQueue:
         self._pool: ExtractionPool[Processed] | None = None
         if concurrency > 1 or group > 1:
             self._pool = ExtractionPool(concurrency, group, settings.extraction_order)
-        self._alone = 0  # number of the next episodes that are extracted one at a time
+        self._lost: dict[str, Scope] = {}  # episodes to extract one at a time, as a process ended meanwhile
         self._trial: str | None = None  # the one of them that is being extracted
         self.on_settled: Callable[[Sequence[str]], None] = _ignore
         self.has_answered = False
@@ -198,7 +198,8 @@ class ExtractionQueue:
         if self._rule.waits(self._clock()):
             return False
         pending = self._backend.find_episodes([scope], EpisodeQuery(state="pending"), limit=_EXAMINED)
-        return any(episode.retry_at is None for episode in pending)
+        now = self._clock()
+        return any(episode.retry_at is None or episode.retry_at <= now for episode in pending)
 
     def notify(self, scopes: Iterable[Scope]) -> None:
         """Schedule scopes in which episodes were stored."""
@@ -359,16 +360,25 @@ class ExtractionQueue:
         """Claim due episodes, unless extraction is paused, of scopes that aren't `full`."""
         if self._rule.waits(self._clock()):
             return []
-        self._release_lost(owner, self._expired_owners())
+        self._release_lost(self._expired_owners())
         if self._trial is not None:
             return []
-        if self._rule.pause is not None or self._alone:
+        if self._rule.pause is not None:
             limit = 1
-        claimed = self._claim_due(owner, limit, scopes, full)
-        if not claimed and not full and self._release_dead(owner):
-            claimed = self._claim_due(owner, 1 if self._alone else limit, scopes, full)
-        if self._alone:
-            self._alone, self._trial = (self._alone - 1, claimed[0].id) if claimed else (0, None)
+        claimed = self._claim_lost(owner, scopes, full) or self._claim_due(owner, limit, scopes, full)
+        if not claimed and not full and self._release_dead():
+            claimed = self._claim_lost(owner, scopes, full) or self._claim_due(owner, limit, scopes, full)
+        return claimed
+
+    def _claim_lost(self, owner: str, scopes: Sequence[Scope] | None, full: Collection[Scope]) -> list[Episode]:
+        """Claim one of the episodes that are extracted one at a time, or one before them in their scopes."""
+        some = {scope for scope in self._lost.values() if scopes is None or scope in scopes}
+        claimed = self._claim_due(owner, 1, list(some), full) if some else []
+        if claimed:
+            self._trial = claimed[0].id
+            self._lost.pop(self._trial, None)
+        else:
+            self._lost = {i: scope for i, scope in self._lost.items() if scope not in some or scope in full}
         return claimed
 
     def _claim_due(
@@ -390,14 +400,14 @@ class ExtractionQueue:
             self._rotation.add(episode.scope for episode in claimed)
         return claimed
 
-    def _release_dead(self, owner: str) -> int:
-        """Release claims of terminated processes of this machine and of failed rounds; return their number."""
+    def _release_dead(self) -> bool:
+        """Release claims of terminated processes of this machine and of failed rounds; return whether any was held."""
         dead = [owner for owner in self._backend.claim_owners(self._clock()) if is_gone(owner)]
         own = [owner for owner in dead if owner in failed_owners]
-        released = self._backend.release_claims(own) if own else 0
+        released = self._backend.release_claims(own) if own else []
         failed_owners.difference_update(own)
         self._owners &= live_owners
-        return released + self._release_lost(owner, [owner for owner in dead if owner not in own])
+        return self._release_lost([owner for owner in dead if owner not in own]) or bool(released)
 
     def _expired_owners(self) -> list[str]:
         """Return the owners of other processes whose claims have expired: their process ended, or takes too long."""
@@ -405,31 +415,27 @@ class ExtractionQueue:
         valid = set(self._backend.claim_owners(self._clock())) if every else set[str]()
         return [owner for owner in every if owner not in valid]
 
-    def _release_lost(self, owner: str, lost: Sequence[str]) -> int:
-        """Release claims of processes that ended during an extraction; return their number.
+    def _release_lost(self, lost: Sequence[str]) -> bool:
+        """Release claims of processes that ended during an extraction; return whether any was held.
 
         If only one episode was being extracted, that counts as a failed attempt. Of several, nobody knows which one
-        was the cause: they are extracted one at a time. Those that were being extracted are the oldest that are due.
+        was the cause: they are extracted one at a time.
         """
-        released = self._backend.release_claims(lost) if lost else 0
-        if not released:
-            return 0
-        now = self._clock()
-        until = now + timedelta(seconds=self._settings.claim_seconds)
-        episodes = self._backend.claim_episodes(owner, now=now, until=until, limit=released)
-        lost_of = ExtractionFailed(_LOST)
-        if released == 1:
+        episodes = self._backend.release_claims(lost) if lost else []
+        now, lost_of = self._clock(), ExtractionFailed(_LOST)
+        if len(episodes) == 1:
             results = self._failed([(each, lost_of) for each in episodes])
         else:
             error = str(Failure.of(lost_of, "episode", now))
             first = (ProcessingResult(e.id, error=e.error or error, attempts=max(1, e.attempts)) for e in episodes)
             results = [replace(result, retry_at=now) for result in first]
-        self._alone += sum(result.retry_at is not None for result in results)
         for episode, result in zip(episodes, results, strict=True):
+            if result.retry_at is not None:
+                self._lost[episode.id] = episode.scope
             due = replace(result, retry_at=result.retry_at and now)
             if settled := self._backend.atomic(partial(self._write_failures, episode.scope, [due])):
                 self.on_settled(settled)
-        return released
+        return bool(episodes)
 
     def close(self) -> None:
         """Release the claims of this queue."""

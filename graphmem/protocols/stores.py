@@ -227,8 +227,8 @@ class EpisodeStore(Protocol):
         ...
 
     @abstractmethod
-    def release_claims(self, owners: Sequence[str]) -> int:
-        """Release the claims of these owners; return the number of released episodes."""
+    def release_claims(self, owners: Sequence[str]) -> list[Episode]:
+        """Release the claims of these owners; return the released episodes, oldest id first."""
         ...
 
     @abstractmethod

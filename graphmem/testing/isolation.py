@@ -414,7 +414,7 @@ class OddInputTests(StoreTests):
         assert store.find_memberships([home()], MembershipQuery(community_ids=(text,))) == []
         assert store.find_recalls([home()], RecallQuery(edge_ids=(text,))) == []
         assert store.expand([home()], [text], hops=1).node_ids == []
-        assert store.release_claims([text]) == 0
+        assert store.release_claims([text]) == []
 
     def test_a_limit_of_nothing_gives_nothing(self, store: GraphBackend) -> None:
         put_graph(store, edge(1, 1, 2))

@@ -505,7 +505,7 @@ class KeepsUndoneJobStates(Sound):
 class ReleasesByPrefix(Sound):
     """Looks for the claims of an owner by the beginning of its name."""
 
-    def release_claims(self, owners: Sequence[str]) -> int:
+    def release_claims(self, owners: Sequence[str]) -> list[Episode]:
         held = {name for name in self.claim_owners(datetime.min.replace(tzinfo=UTC)) if name.startswith(tuple(owners))}
         return super().release_claims(sorted(held))
 

@@ -1,6 +1,7 @@
-// Release the claims of some owners.
+// Release the claims of some owners; the released episodes, oldest id first.
 UNWIND $q.owners AS owner
 MATCH (e:Graphmem {claimed_by: owner})
 WHERE e.scope IN $q.scopes
 SET e.claimed_by = null, e.claimed_until = null
-RETURN count(e) AS row
+WITH e ORDER BY e.id
+RETURN /* include episode_row */ AS row

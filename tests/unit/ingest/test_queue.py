@@ -306,6 +306,25 @@ def test_episodes_that_were_extracted_together_when_a_process_ended_are_extracte
     assert (extractor.sizes, extractor.most) == ([1, 1, 1], 1)
 
 
+def test_the_end_of_a_process_is_no_failure_of_older_episodes_that_it_did_not_extract(backend: GraphBackend) -> None:
+    now, (older, lost) = datetime.now(UTC), map(Scope, ("older", "lost"))
+    for scope in (older, lost):
+        backend.add_episodes(scope, [Episode(scope=scope, text="Maya knows Jonas")])
+    backend.claim_episodes(DEAD, now=now, until=now + timedelta(hours=1), limit=1, scopes=[lost])
+    ExtractionQueue(backend, Unavailable(), DEFAULT_ONTOLOGY, FAST).process(scopes=[lost])
+    [other], [blamed] = (backend.find_episodes([scope], EpisodeQuery()) for scope in (older, lost))
+    assert (other.error, other.attempts, blamed.attempts) == (None, 0, 1)
+
+
+def test_an_episode_that_is_due_for_a_retry_and_extracted_elsewhere_is_waited_for(backend: GraphBackend) -> None:
+    now, queue = datetime.now(UTC), ExtractionQueue(backend, Counted(), DEFAULT_ONTOLOGY, FAST)
+    store(backend, "Maya knows Jonas", "Maya knows Ana")
+    backend.claim_episodes(DEAD, now=now, until=now + timedelta(hours=1), limit=2)
+    queue.process(1)  # they are due again at once
+    backend.claim_episodes("elsewhere:1:x", now=datetime.now(UTC), until=now + timedelta(hours=1), limit=2)
+    assert queue.is_extracted_elsewhere(SCOPE)
+
+
 def test_the_failed_round_of_a_process_that_goes_on_is_no_failure_of_its_episodes(backend: GraphBackend) -> None:
     class Failing(Scripted):
         def extract(self, requests: Sequence[ExtractionRequest]) -> list[Extraction | Exception]:
