@@ -317,9 +317,22 @@ class Grounds:
 
 
 def _is_relative(alias: str, kind: str) -> bool:
-    """Return whether an alias depends on who says it or when: "our house", and of a person also "the foreman"."""
+    """Return whether an alias depends on who says it or when: "our house", and of a person also "the foreman".
+
+    A thing may have a name such as "My Fitness Pal".
+    """
     first, _, rest = alias.strip().partition(" ")
-    return first.lower() in _POSSESSIVES or (kind == "person" and first.lower() in _ARTICLES and rest.islower())
+    if first.lower() in _POSSESSIVES:
+        return kind == "person" or first.islower() or any(w.islower() and w not in _FILLERS for w in rest.split())
+    return kind == "person" and first.lower() in _ARTICLES and rest.islower()
+
+
+def _is_short_form(short: Sequence[str], long: Sequence[str]) -> bool:
+    """Return whether words are initials or beginnings of others: "VS" of "Visual Studio", "Uni" of "University"."""
+    if len(short) == 1 < len(short[0]) and short[0] == "".join(word[0] for word in long):
+        return True
+    pairs = zip(short, long, strict=False)
+    return len(short) == len(long) and all(len(one) > 2 and other.startswith(one) for one, other in pairs)
 
 
 def _are_joined(told: Sequence[str], one: Sequence[str], other: Sequence[str]) -> bool:
@@ -352,7 +365,7 @@ _NAMING = frozenset(
 )
 _NAMING_BEGINNINGS = ("renam", "rebrand", "nicknam")
 _BETWEEN_NAMES = frozenset("actually are be is just new now old really simply the was".split())
-_ENGLISH = frozenset("and for our the they with".split())
+_ENGLISH = frozenset("and our the they with".split())
 _POSSESSIVES = frozenset("her his its my our their your".split())
 _ARTICLES = frozenset("a an that the this".split())
 _SENTENCES = re.compile(r"[^.!?\n]+")
@@ -392,7 +405,7 @@ def select(
         for entity in entities_in(part, Counter()):
             key = canonical(entity.name)
             if types.get(key, "concept") == "concept":
-                types[key] = _type_of_former(entity, known) or entity.entity_type
+                types[key] = _type_of_former(entity, known, grounds) or entity.entity_type
             aliases.setdefault(canonical(entity.name), entity.aliases)
     return [
         _Selection(request, speakers, grounds, types | known, places, aliases, ontology, limits).run(part)
@@ -410,9 +423,20 @@ def _known_types(known: Known) -> dict[str, dict[str, None]]:
     return dict(types)
 
 
-def _type_of_former(entity: ExtractedEntity, known: Mapping[str, str]) -> str | None:
-    """Return the known type of another name of an entity, unless one of both is a person and the other one a place."""
-    former = next((known[key] for alias in entity.aliases if (key := canonical(alias)) in known), None)
+def _type_of_former(entity: ExtractedEntity, known: Mapping[str, str], grounds: Grounds) -> str | None:
+    """Return the known type of another name of an entity, unless one of both is a person and the other one a place.
+
+    The other name is a form of this one, or a text tells of names: a firm isn't what somebody is who works there.
+    """
+    former = next(
+        (
+            kind
+            for alias in entity.aliases
+            if (kind := known.get(canonical(alias)))
+            and (may_be_same(entity.name, alias, kind) or grounds.tells_of_names(entity.name, alias))
+        ),
+        None,
+    )
     return None if {former, entity.entity_type} >= _PLACE_AND_PERSON else former
 
 
@@ -611,16 +635,21 @@ class _Selection:
     def _is_other(self, name: str, kind: str, alias: str) -> bool:
         """Return whether an alias looks like another thing: one that is known or listed, or that differs in a word.
 
-        "Adobe Lightroom, also Adobe Photoshop"; "Ann Calloway, also Beth Calloway", but not "Beth Ortega".
+        "Adobe Lightroom, also Adobe Photoshop"; "Ann Calloway, also Beth Calloway", but not "Beth Ortega", or a firm.
         """
         if may_be_same(name, alias, kind) or is_description(alias, kind):
             return False
         one, other = words(name), words(alias)
         if kind == "person":
-            return len(one) > 1 < len(other) and one[-1] == other[-1]
+            known = self._known_types.get(canonical(alias), {})
+            is_thing = bool(known) and known.keys().isdisjoint(("person", "concept"))
+            return is_thing or (len(one) > 1 < len(other) and one[-1] == other[-1])
         own, others = set(one) - _FILLERS, set(other) - _FILLERS
-        if numbers_differ(name, alias, kind) or (own & others and own - others and others - own):
+        if numbers_differ(name, alias, kind):
             return True
+        if own & others and own - others and others - own:
+            parts = [[word for word in said if word in own ^ others] for said in (one, other)]
+            return not (_is_short_form(*parts) or _is_short_form(*reversed(parts)))
         keys = (canonical(name), canonical(alias))
         called = ({canonical(n) for n in (known.name, *known.aliases)} for known in self._known.names)
         return keys[1] in self._aliases or any(keys[1] in names and keys[0] not in names for names in called)

@@ -373,6 +373,17 @@ def test_the_new_name_of_a_thing_has_its_type(backend: GraphBackend) -> None:
     assert [(e.name, e.entity_type) for e in found.entities if e.aliases] == [("Kestrel Fire", "organization")]
 
 
+def test_a_known_thing_that_a_reply_takes_for_another_name_gives_no_type(backend: GraphBackend) -> None:
+    tell(backend, ExtractedEdge("Initech", "likes", "tea", source_type="organization"))
+    listed = {"name": "Dana Fox", "entity_type": "person", "aliases": ["Initech"]}
+    [asked] = requests(backend, "Dana Fox likes the job and works at Initech.")
+    reply = {"entities": [listed], "facts": [fact("Dana Fox", "works_at", "Initech")]}
+    [found] = LLMExtractor(scripted(reply)).extract([asked])
+    assert isinstance(found, Extraction)
+    kinds = {e.name: (e.entity_type, e.aliases) for e in found.entities}
+    assert kinds == {"Dana Fox": ("person", ()), "Initech": ("organization", ())}
+
+
 def test_a_speaker_listed_as_a_concept_stays_one_person(backend: GraphBackend) -> None:
     listed = [{"name": "Ann Lee", "entity_type": "concept", "episode": 1}, {"name": "Bob", "entity_type": "concept"}]
     listed.append({"name": "Bob", "entity_type": "person", "episode": 2})
@@ -639,6 +650,40 @@ def test_what_was_known_by_a_description_or_a_former_name_gets_a_name(
         ("The Bottling Line stands still, and the line is old.", "Bottling Line", "project", "line", False, True),
         ("Bob and Robert Ray are the same to me.", "Robert Ray", "person", "Bob Ray", True, True),
         ("My friend Robert Ray and the dog came.", "Robert Ray", "person", "Bob Ray", True, True),
+        ("Visual Studio Code, and VS Code on the laptop.", "Visual Studio Code", "tool", "VS Code", False, True),
+        (
+            "The University of Cambridge, and Cambridge Uni on the badge.",
+            "University of Cambridge",
+            "organization",
+            "Cambridge Uni",
+            False,
+            True,
+        ),
+        (
+            "The University of California, Berkeley and UC Berkeley.",
+            "University of California, Berkeley",
+            "organization",
+            "UC Berkeley",
+            False,
+            True,
+        ),
+        (
+            "The Manchester United game, and Man United won.",
+            "Manchester United",
+            "organization",
+            "Man United",
+            False,
+            True,
+        ),
+        (
+            "The MyFitnessPal app, and My Fitness Pal on the phone.",
+            "MyFitnessPal",
+            "tool",
+            "My Fitness Pal",
+            False,
+            True,
+        ),
+        ("Statoil heter nå Equinor og har plass for flere.", "Equinor", "organization", "Statoil", True, True),
     ],
 )
 def test_an_alias_that_looks_like_another_thing_needs_words_that_tell_of_names(
