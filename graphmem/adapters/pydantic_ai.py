@@ -6,6 +6,7 @@ import asyncio
 import base64
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -141,7 +142,7 @@ def _messages(history: Iterable[ModelMessage]) -> Iterator[dict[str, Any]]:
                     yield {
                         "role": "user",
                         "content": [_part(each) for each in given if not isinstance(each, CachePoint)],
-                        "occurred_at": part.timestamp,
+                        "occurred_at": _aware(part.timestamp),
                     }
                 elif isinstance(part, ToolReturnPart):
                     yield {
@@ -150,7 +151,7 @@ def _messages(history: Iterable[ModelMessage]) -> Iterator[dict[str, Any]]:
                         "content": part.model_response_str(),
                         "tool_call_id": part.tool_call_id,
                         "status": None if part.outcome == "success" else "error",
-                        "occurred_at": part.timestamp,
+                        "occurred_at": _aware(part.timestamp),
                     }
             continue
         calls = [part for part in message.parts if isinstance(part, ToolCallPart)]
@@ -158,8 +159,13 @@ def _messages(history: Iterable[ModelMessage]) -> Iterator[dict[str, Any]]:
             "role": "assistant",
             "content": "".join(part.content for part in message.parts if isinstance(part, TextPart)),
             "tool_calls": [_call(part) for part in calls],
-            "occurred_at": message.timestamp,
+            "occurred_at": _aware(message.timestamp),
         }
+
+
+def _aware(time: datetime) -> datetime:
+    """Return a time of a message; one without a time zone, as histories may have, is in UTC."""
+    return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
 
 
 def _call(part: ToolCallPart) -> dict[str, Any]:

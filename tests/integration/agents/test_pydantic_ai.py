@@ -125,6 +125,17 @@ def test_messages_have_their_own_times_and_failed_calls_are_marked(memory: Graph
     assert (said[2].speaker, said[2].metadata["tool_status"]) == ("weather", "error")
 
 
+def test_messages_with_times_without_a_time_zone_are_stored(memory: GraphMemory) -> None:
+    agent, mine = Agent(TestModel(custom_output_text="ok")), GraphMemoryCapability(memory, "t", "Maya")
+    history = agent.run_sync("Is it warm?").all_messages()
+    for message in history:
+        dated: list[Any] = [message] if isinstance(message, ModelResponse) else [*message.parts]
+        for each in dated:
+            each.timestamp = datetime(2026, 1, 5, 10)  # noqa: DTZ001
+    agent.run_sync("Yes?", capabilities=[mine], message_history=history)
+    assert [e.occurred_at.isoformat() for e in memory.session("t")][:2] == ["2026-01-05T10:00:00+00:00"] * 2
+
+
 @pytest.mark.parametrize("passed", [0, 2, 3, 100])
 def test_any_part_of_the_history_may_be_passed(memory: GraphMemory, passed: int) -> None:
     agent, mine = Agent(TestModel(custom_output_text="ok")), GraphMemoryCapability(memory, "t")
