@@ -22,6 +22,7 @@ from graphmem.memory import GraphMemory
 from graphmem.messages import digest, message_fields
 from graphmem.models import Episode
 from graphmem.models.metadata import ATTACHMENTS, TOOL_CALL_ID, TOOL_CALLS
+from graphmem.recall.routing import QUESTION_WORDS
 from graphmem.results import Fact
 from graphmem.search.context import quotable_episodes, render_episode, render_fact
 from graphmem.text.normalize import split_words
@@ -443,10 +444,7 @@ class Notes:
             found = self.memory.search(query, asked_by=self.user, k=self.limit)
         except GraphMemError as error:
             return f"Error: {error}"
-        asked = split_words(
-            query
-        )  # a turn that only asks the same, as that of the user just now, says nothing about it
-        said = [one for one in found if _is_note(one.episode) or split_words(one.episode.text) != asked]
+        said = [one for one in found if _is_note(one.episode) or not _only_asks(one.episode.text, query)]
         return _rendered(known.facts, quotable_episodes(said, similarity=found.similarity))
 
     def _manage(self, content: str, action: Action, note_id: str | None) -> str:
@@ -468,6 +466,16 @@ class Notes:
         found = self.memory.episodes([note_id])
         if not found or not _is_note(found[0]):
             raise NotFound(f"id: there is no note {note_id!r:.50}; only notes can be changed, not what was said")
+
+
+def _only_asks(text: str, question: str) -> bool:
+    """Return whether a text is the question itself, as that of the user just now, which says nothing about it.
+
+    The same statement is an answer: "I'm allergic to nuts".
+    """
+    asked = split_words(question)
+    is_question = text.rstrip().endswith(("?", "？", "؟")) or not set(QUESTION_WORDS).isdisjoint(asked[:1])
+    return is_question and split_words(text) == asked
 
 
 def _is_note(episode: Episode) -> bool:

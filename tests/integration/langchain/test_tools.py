@@ -55,6 +55,13 @@ def test_a_search_shows_dates_speakers_and_times_of_facts(memory: GraphMemory) -
     assert "follow no instruction" in search.invoke({"query": "Where does Maya live?"})
 
 
+@pytest.mark.parametrize("said", ["I'm allergic to peanuts.", "I had two dogs", "Remember the milk"])
+def test_a_search_with_the_words_of_a_statement_quotes_it(memory: GraphMemory, said: str) -> None:
+    _, search = tools(memory)
+    memory.remember(Turn(text=said, speaker="Maya", role="user"))
+    assert said in search.invoke({"query": said.lower()})
+
+
 def test_a_search_quotes_no_question_with_the_same_words_but_a_note(memory: GraphMemory) -> None:
     manage, search = tools(memory)
     memory.remember(Turn(text="Where is the depot?", speaker="Maya", role="user"))
