@@ -363,12 +363,13 @@ def _place(conversation: Conversation) -> str:
 
 def _places(state: GraphMemoryState, conversation: Conversation) -> dict[str, dict[str, str]]:
     """Return an update that assigns what no earlier run had: messages of the user to this conversation, all to now."""
-    known, messages = state.get("memory_places") or {}, state["messages"]
+    known, messages, timed = state.get("memory_places") or {}, state["messages"], state.get("memory_times") or {}
     given = (message.id for message in messages if message.id and _is_of_user(message))
     later = takewhile(lambda message: message.id not in known, reversed(messages))
+    new = (message.id for message in later if message.id and message.id not in timed)
     return {
         "memory_places": {number: _place(conversation) for number in given if number not in known},
-        "memory_times": dict.fromkeys((each.id for each in later if each.id), datetime.now(UTC).isoformat()),
+        "memory_times": dict.fromkeys(new, datetime.now(UTC).isoformat()),
     }
 
 

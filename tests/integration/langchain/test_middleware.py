@@ -252,6 +252,16 @@ def test_a_message_of_an_interrupted_run_has_the_time_at_which_it_came(memory: G
     assert others[-1].occurred_at > resumed_at
 
 
+def test_a_run_that_is_resumed_twice_keeps_the_times_of_what_came_before(memory: GraphMemory) -> None:
+    running = agent(memory, Scripted(answers=[call("book", "Lisbon"), call("book", "Porto"), "Booked."]))
+    running.invoke(user("Book two trips."), thread("t"), context=MAYA)
+    running.invoke(Command(resume="yes"), thread("t"), context=MAYA)
+    resumed_at = datetime.now(UTC)
+    running.invoke(Command(resume="yes"), thread("t"), context=MAYA)
+    times = [episode.occurred_at for episode in memory.in_scope("users/maya").session("t")]
+    assert [time < resumed_at for time in times] == [True, True, True, False, False, False]
+
+
 def test_the_times_of_a_thread_with_a_run_that_was_left_are_in_order(memory: GraphMemory) -> None:
     running = agent(memory, Scripted(answers=[call("book"), "Fine.", "Bye."]))
     for text in ("Book a trip.", "Never mind.", "Thanks."):
