@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -23,6 +24,7 @@ _SESSION_SAMPLE = 50  # turns of a session examined for its speakers
 MOST_NAMES, MOST_FACTS = 25, 30
 _HITS = 100  # entities examined for the names
 _OF_DATES = frozenset((*MONTHS, *WEEKDAYS, *"at early end late mid of the to until".split()))
+_DAY_OR_YEAR = re.compile(r"\d+(?:st|nd|rd|th)?")
 _PIECE, _PIECES = 500, 16  # characters searched for known names at once, and how often
 _PHRASE = 5  # words of the longest name that is looked up
 _WORDS = 48
@@ -187,7 +189,7 @@ def _pieces(texts: Sequence[str]) -> list[str]:
 def _is_date(name: str) -> bool:
     """Return whether a name is only a date: "31 July 2026" shares a word with any text that tells of July."""
     words = split_words(name)
-    dated = (word in _OF_DATES or word.removesuffix("th").isdecimal() for word in words)
+    dated = (word in _OF_DATES or _DAY_OR_YEAR.fullmatch(word) for word in words)
     return not _OF_DATES.isdisjoint(words) and all(dated)
 
 
