@@ -187,6 +187,8 @@ _MIDNIGHT = re.compile(r"[T ]00:00(?::00)?(?:Z|[+-]00:00)?\Z")
 """Time that models add to a day for which they are asked."""
 _OVER = ("no_longer_", "used_to_")
 """Beginnings of relations that say that a fact is over."""
+_PURPOSE = re.compile(r"(?:\b(?:am|are|be|been|being|is|was|were)|['’](?:m|re|s)) (?:\w+ )?used to\b", re.IGNORECASE)
+"""Words of a sentence that tell what something serves for: "Ninja is used to build it"."""
 _NUMBERED = re.compile(r"[#\[(]{0,2}(\d{1,5})[.\])]{0,2}\Z")
 
 Item = Mapping[str, Any]
@@ -274,6 +276,8 @@ def read_edge(item: object, dropped: Counter[str], told_at: datetime | None = No
     end = read_end(fields.get("valid_to"), dropped, told_at)
     phrase = "_".join(relation.lower().replace("_", " ").split())
     over = next((beginning for beginning in _OVER if told_at and phrase.startswith(beginning)), "")
+    if over == "used_to_" and _PURPOSE.search(_first(fields, _FACT)[1]):
+        over = ""
     if over == "no_longer_" and end is None:
         begin, end = None, begin
     if happened == "event" and begin is not None and end is None:

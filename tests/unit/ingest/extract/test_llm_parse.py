@@ -293,6 +293,22 @@ def test_a_relation_that_says_that_a_fact_is_over_ends_it(
 
 
 @pytest.mark.parametrize(
+    ("sentence", "ended"),
+    [
+        ("Ninja is used to build R.", False),
+        ("Ninja was often used to build R.", False),
+        ("Ninja used to build R.", True),
+        ("", True),
+    ],
+)
+def test_what_something_is_used_for_is_not_over(sentence: str, ended: bool) -> None:
+    said = {"source": "Ninja", "relation": "used_to_build", "target": "R", "fact": sentence}
+    edge = read_edge(said, Counter(), AT)
+    assert edge is not None
+    assert (edge.relation, edge.ended) == ("build" if ended else "used_to_build", ended)
+
+
+@pytest.mark.parametrize(
     ("stated", "number"), [(3, 3), ("3", 3), ("3.", 3), ("[3]", 3), ("#3", 3), ("3a", None), ("-3", None), (3.5, None)]
 )
 def test_the_number_of_a_known_fact_may_be_written_as_in_the_prompt(stated: object, number: int | None) -> None:
