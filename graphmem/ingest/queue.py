@@ -372,8 +372,8 @@ class ExtractionQueue:
 
     def _claim_lost(self, owner: str, scopes: Sequence[Scope] | None, full: Collection[Scope]) -> list[Episode]:
         """Claim one of the episodes that are extracted one at a time, or one before them in their scopes."""
-        some = {scope for scope in self._lost.values() if scopes is None or scope in scopes}
-        claimed = self._claim_due(owner, 1, list(some), full) if some else []
+        some = [scope for scope in dict.fromkeys(self._lost.values()) if scopes is None or scope in scopes]
+        claimed = self._claim_due(owner, 1, some, full) if some else []
         if claimed:
             self._trial = claimed[0].id
             self._lost.pop(self._trial, None)
