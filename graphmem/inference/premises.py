@@ -330,12 +330,15 @@ def _times_of(row: Edge) -> set[datetime | None]:
 
 
 def _without_times(row: Edge, times: Set[datetime], premises: Sequence[Edge], now: datetime) -> Edge:
-    """Return an inferred fact with times of its premises in place of others; one that never held stays so."""
+    """Return an inferred fact with times of its premises in place of others; one that never held stays so.
+
+    An end by hand stays: nobody told it who is forgotten.
+    """
     begin, end, is_wrong = row.valid_from, row.valid_to, is_retracted(row)
     if begin in times:
         begin = max((premise.valid_from for premise in premises), default=begin)
     if end in times:
-        stated = [each.at for each in row.ends if each.at not in times]
+        stated = [each.at for each in row.ends if not each.by or each.at not in times]
         end = min((*stated, *(p.valid_to for p in premises if p.valid_to is not None)), default=None)
     ends = tuple(each.changed(at=begin) if each.at == row.valid_from else each for each in row.ends)
     prior = None if row.prior_valid_to in times else row.prior_valid_to

@@ -321,6 +321,19 @@ def test_an_inferred_fact_goes_on_without_the_turn_that_ended_its_premise() -> N
         ]
 
 
+def test_an_inferred_fact_keeps_its_end_by_hand_on_the_day_of_a_forgotten_turn() -> None:
+    home = [Turn("2025-01-10", "lives_in Rome"), Turn("2025-01-10", "located_in Italy", "Rome")]
+    memory, ids = told([*home, Turn("2025-03-10", "knows Bob")])
+    with memory:
+        memory.admin.infer()
+        [fact] = (fact for fact in memory.facts("Maya") if fact.target == "Italy")
+        memory.end(fact.id, at="2025-03-10", reason="moved out")
+        memory.forget(episode=ids[2])
+        memory.admin.infer()
+        [fact] = (fact for fact in memory.history("Maya") if fact.target == "Italy")
+        assert (f"{fact.valid_to:%Y-%m-%d}", fact.end_reason) == ("2025-03-10", "moved out")
+
+
 def test_an_inferred_fact_keeps_no_planned_end_of_a_forgotten_turn() -> None:
     with GraphMemory.open("memory://", extractor="none", embeddings="none", background=False) as memory:
         for end, day in (("2026-08-10", "2025-01-10"), ("2026-03-12", "2025-03-10")):
