@@ -7,13 +7,13 @@ stated about both is split by its episodes, and a fact that the other side ended
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from graphmem.errors import InvalidInput, NotFound
 from graphmem.inference.premises import expiries_before_replacement, find_compatible, reason_by_hand, write_facts
-from graphmem.ingest.fact_ledger import episode_sources
+from graphmem.ingest.fact_ledger import entity_names, episode_sources
 from graphmem.ingest.supersession.decisions import settle
 from graphmem.ingest.supersession.rules import (
     Compatible,
@@ -196,8 +196,9 @@ class _Unmerge:
         )
         held = self._held
         kept, later = without_merge(self._kept, merge, self._later)
-        kept = self._seen_apart(kept, mentions)
-        later = [other.changed(kept=self._seen_apart(other.kept, mentions)) for other in later]
+        seen_apart = self._seen_apart(mentions)
+        kept = seen_apart(kept)
+        later = [other.changed(kept=seen_apart(other.kept)) for other in later]
         undone_at = utc_now()
         self._settle(undone_at)
         self._end_by_later(undone_at)
@@ -239,17 +240,18 @@ class _Unmerge:
         known = self._backend.all_mentions([self._scope], entity_ids=[merge.kept_id])
         since = [m for m in known if canonical(m.surface) in self._names]
         named = {m.episode_id for m in (*merge.mentions, *since)}
-        self._episodes = self._backend.get_episodes([self._scope], list(named))
+        self._episodes.update(self._backend.get_episodes([self._scope], list(named)))
         mentions = {m.episode_id: m.changed(entity_id=self._id) for m in since}
         mentions.update((m.episode_id, m) for m in merge.mentions)
         self._brought = ({m.episode_id for m in merge.mentions} - set(merge.shared)) | {m.episode_id for m in since}
         self._own_times = {m.seen_at for m in known if m.episode_id not in self._brought}
         return [m for m in mentions.values() if m.episode_id in self._episodes]
 
-    def _seen_apart(self, row: Entity, mentions: Iterable[Mention]) -> Entity:
-        """Return a row of the kept entity without the times that only the merged one has from its mentions and facts.
+    def _seen_apart(self, mentions: Iterable[Mention]) -> Callable[[Entity], Entity]:
+        """Return a function that removes times from the kept entity that only the merged one has.
 
-        `row` is how it is now, or was before a later merge.
+        The merged one has them from its mentions and facts. The function takes the row of the kept one as it is now, or
+        was before a later merge.
         """
         rows = (self._merge.kept, *(other.merged for other in self._others))
         own = {at for each in rows for at in (each.first_seen_at, each.last_seen_at)} | self._own_times
@@ -258,12 +260,16 @@ class _Unmerge:
         for edge in {**self._stored, **self._edges}.values():
             if not edge.is_inferred:
                 (moved if self._id in (edge.source_id, edge.target_id) else begins).add(edge.valid_from)
-        first, last = row.first_seen_at, row.last_seen_at
-        if first in moved:
-            first = min((at for at in begins if at >= first), default=first)
-        if last in moved:
-            last = max((at for at in own if at <= last), default=last)
-        return row.changed(first_seen_at=min(first, last), last_seen_at=last)
+
+        def seen_apart(row: Entity) -> Entity:
+            first, last = row.first_seen_at, row.last_seen_at
+            if first in moved:
+                first = min((at for at in begins if at >= first), default=first)
+            if last in moved:
+                last = max((at for at in own if at <= last), default=last)
+            return row.changed(first_seen_at=min(first, last), last_seen_at=last)
+
+        return seen_apart
 
     def _of_others(self) -> Iterable[Mention]:
         """Return mentions in these episodes that the kept entity also has from other merges."""
@@ -287,18 +293,23 @@ class _Unmerge:
         merge = self._merge
         current = {edge.id: edge for edge in edges_of(self._backend, self._scope, merge.kept_id)}
         self._stored.update(current)
+        self._read_around(current.values())
         self._compatible = with_renamed(find_compatible(self._backend, self._scope, current), merge.kept_id, self._id)
         handled: set[str] = set()
         moved = {edge.id: edge for edge in merge.edges if not edge.is_inferred}
-        others = [edge for edge in current.values() if edge.id not in moved]
+        less_sure: defaultdict[str, list[Edge]] = defaultdict(list)  # facts of the kept one, by the fact that moved
+        for edge in current.values():
+            if edge.superseded_by in moved and edge.id not in moved and is_retracted(edge):
+                less_sure[edge.superseded_by].append(edge)
         told: defaultdict[tuple[EdgeKey, Certainty], set[str]] = defaultdict(set)  # of the merged one, before the merge
         for former in (*moved.values(), *(folded.edge for folded in merge.folded)):
             told[repointed(former, self._id, merge.kept_id).key, former.certainty].update(former.episode_ids)
         for former in moved.values():
             if (edge := current.get(former.id)) is None:
                 continue
-            edge = self._unconfirmed(edge, former, others)
-            stay = [i for i in edge.episode_ids if i not in told[edge.key, edge.certainty] | since]
+            edge = self._unconfirmed(edge, former, less_sure[edge.id])
+            own = told[edge.key, edge.certainty]
+            stay = [i for i in edge.episode_ids if i not in own and i not in since]
             if not stay or len(stay) < len(edge.episode_ids):
                 handled.add(former.id)
                 self._split(edge, stay)
@@ -312,8 +323,8 @@ class _Unmerge:
             elif folded.into is None and not folded.edge.is_inferred:
                 self._add(folded.edge)
         for edge in current.values():
-            own = told[edge.key, edge.certainty] | since if edge.recorded_at >= merge.at else since
-            said = [i for i in edge.episode_ids if i in own]
+            own = told[edge.key, edge.certainty] if edge.recorded_at >= merge.at else ()
+            said = [i for i in edge.episode_ids if i in own or i in since]
             if edge.id in handled or not said:
                 continue
             self._retold.add(edge.relation)
@@ -324,6 +335,16 @@ class _Unmerge:
                 self._add(self._twin(repointed(edge, merge.kept_id, self._id), said))
         self._restore_rejected()
         self._reopen({**current, **self._edges})
+
+    def _read_around(self, current: Iterable[Edge]) -> None:
+        """Read the entities and episodes of the current facts and of those in the ledger, each in one read."""
+        rows = [*current, *self._merge.edges]
+        for merge in (self._merge, *self._later):
+            rows += (row for folded in merge.folded for row in (folded.edge, folded.into) if row is not None)
+        ends = {end for edge in rows for end in (edge.source_id, edge.target_id)} - {self._id}
+        ids = {i for edge in rows for i in edge.episode_ids} - self._episodes.keys()
+        self._names_known.update(entity_names(self._backend, self._scope, ends))
+        self._episodes.update(self._backend.get_episodes([self._scope], sorted(ids)))
 
     def _restore_rejected(self) -> None:
         """Restore the inferred facts that somebody rejected, and those that they follow from, which stay retracted."""
@@ -378,12 +399,7 @@ class _Unmerge:
         return (i for i, edge in self._edges.items() if i in self._stored and edge.fact != self._stored[i].fact)
 
     def _name_of(self, entity_id: str) -> str:
-        if entity_id == self._id:
-            return self._merge.merged.name
-        if entity_id not in self._names_known:
-            found = self._backend.get_entities([self._scope], [entity_id])
-            self._names_known.update((i, entity.name) for i, entity in found.items())
-        return self._names_known.get(entity_id, "")
+        return self._merge.merged.name if entity_id == self._id else self._names_known.get(entity_id, "")
 
     def _reopen(self, edges: dict[str, Edge]) -> None:
         """Reopen facts that the other side ended; these rows come last, when their keys are free."""
@@ -419,9 +435,9 @@ class _Unmerge:
     def _plain(self, edge: Edge) -> str:
         return plain_fact(self._name_of(edge.source_id), edge.relation, self._name_of(edge.target_id))
 
-    def _unconfirmed(self, edge: Edge, former: Edge, others: Iterable[Edge]) -> Edge:
+    def _unconfirmed(self, edge: Edge, former: Edge, less_sure: Iterable[Edge]) -> Edge:
         """Return a fact that moves back, without what less sure facts of the kept entity added, which hold again."""
-        ended = [e for e in others if e.superseded_by == edge.id and e.key == edge.key and is_retracted(e)]
+        ended = [e for e in less_sure if e.key == edge.key]
         if not ended:
             return edge
         added = {i for e in ended for i in e.episode_ids} - set(former.episode_ids)
@@ -469,11 +485,10 @@ class _Unmerge:
     def _add(self, edge: Edge) -> None:
         """Add a fact to the merged entity; if it already has this fact, combine confidence and episodes."""
         ends = {edge.source_id, edge.target_id} - {self._id, self._merge.kept_id}
-        if ends and not self._backend.get_entities([self._scope], list(ends)):
+        if not ends <= self._names_known.keys():
             return  # its other entity was forgotten since
         if edge.episode_ids:
-            there = self._backend.get_episodes([self._scope], edge.episode_ids)
-            edge = edge.stated_by([i for i in edge.episode_ids if i in there])
+            edge = edge.stated_by([i for i in edge.episode_ids if i in self._episodes])
         if edge.is_active and (held := self._active.setdefault(edge.key, edge.id)) != edge.id:
             same = self._edges[held]
             self._edges[held] = same.changed(
@@ -486,17 +501,17 @@ class _Unmerge:
 
     def _copied(self, edge: Edge, episode_ids: Sequence[str]) -> Edge:
         """Return a copy of a fact as these episodes stated it."""
-        episodes = self._backend.get_episodes([self._scope], episode_ids).values()
-        recorded = max([edge.recorded_at, *([min(e.recorded_at for e in episodes)] if episodes else [])])
+        episodes = [self._episodes[i].recorded_at for i in episode_ids if i in self._episodes]
+        recorded = max([edge.recorded_at, *([min(episodes)] if episodes else [])])
         return self._told_by(edge, episode_ids).changed(id=new_id(), recorded_at=recorded, retrieval_count=0.0)
 
     def _told_by(self, edge: Edge, episode_ids: Collection[str]) -> Edge:
         """Return a fact as these of its episodes stated it, since when they say."""
-        told = {source.episode_id: source for source in self._sources([edge])[edge.id]}
-        removed = {i: source.told_at for i, source in told.items() if i not in episode_ids}
+        told = {i: self._episodes[i].occurred_at for i in edge.episode_ids if i in self._episodes}
+        removed = {i: at for i, at in told.items() if i not in episode_ids}
         if removed:
             self._retold.add(edge.relation)
-        left = [source for i, source in told.items() if i in episode_ids]
+        left = [FactSource(i, at) for i, at in told.items() if i in episode_ids]
         return with_sources(without_telling(edge, removed, left), episode_ids, self._name_of)
 
 

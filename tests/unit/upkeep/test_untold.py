@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import io
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import NamedTuple, ParamSpec, TypeVar
 
 import pytest
 
 from graphmem import Fact, GraphMemory
 from graphmem.models import Certainty
 from graphmem.protocols import ExtractedEdge, ExtractedEnding, Extraction, ExtractionRequest
+from graphmem_memory.backend import MemoryBackend
 
 FACTS = ("lives_in Rome", "lives_in Oslo", "lives_in Bonn", "uses vim")
 Row = tuple[str, str, str, str]
+P, R = ParamSpec("P"), TypeVar("R")
 
 
 class Turn(NamedTuple):
@@ -212,6 +214,37 @@ def test_after_a_forget_and_an_unmerge_facts_and_entities_are_as_never_merged() 
             for name in ("Maya", "Mia"):
                 assert history(memory, name) == history(never, name), (seed, turns, number)
                 assert seen(memory, name) == seen(never, name), (seed, turns, number)
+
+
+@pytest.mark.parametrize("since", [False, True])
+def test_an_unmerge_reads_entities_and_episodes_as_often_for_many_facts_as_for_few(
+    monkeypatch: pytest.MonkeyPatch, since: bool
+) -> None:
+    reads: list[str] = []
+    for name in ("get_entities", "get_episodes"):
+        monkeypatch.setattr(MemoryBackend, name, counted(reads, getattr(MemoryBackend, name)))
+    counts: list[int] = []
+    for size in (2, 20):
+        known = [Turn("2024-01-10", f"knows Person{n}", name) for n in range(size) for name in ("Maya", "Mia")]
+        memory, _ = told(known)
+        with memory:
+            [merge] = memory.admin.merge("Mia", into="Maya")
+            for n in range(size if since else 0):
+                memory.remember(f"knows Person{n}", occurred_at="2024-02-10", speaker="Mia")
+                memory.remember(f"uses Tool{n}", occurred_at="2024-02-10", speaker="Mia")
+            memory.flush()
+            reads.clear()
+            memory.admin.unmerge(merge.id)
+            counts.append(len(reads))
+    assert counts[0] == counts[1]
+
+
+def counted(calls: list[str], method: Callable[P, R]) -> Callable[P, R]:
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        calls.append(method.__name__)
+        return method(*args, **kwargs)
+
+    return call
 
 
 def test_a_fact_goes_back_whole_without_the_turn_about_the_kept_one() -> None:
