@@ -7,7 +7,7 @@ stated about both is split by its episodes, and a fact that the other side ended
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -152,6 +152,10 @@ def _require_free(backend: GraphBackend, scope: Scope, merge: Merge) -> None:
             raise InvalidInput(f"merge {merge.id}: another entity is now the {kind} {name!r}: {entity.id}")
 
 
+_Told = defaultdict[tuple[EdgeKey, Certainty], set[str]]
+"""Fact of the merged entity and its certainty → the episodes that told it before the merge."""
+
+
 class _Unmerge:
     """One unmerge; collects the changes and writes them."""
 
@@ -288,22 +292,31 @@ class _Unmerge:
 
     # Facts ----------------------------------------------------------------------------------------
 
-    def _divide_edges(self, since: set[str]) -> None:
+    def _divide_edges(self, since: Set[str]) -> None:
         """Divide the facts between both; `since` are the later episodes that use a name of the merged entity."""
         merge = self._merge
         current = {edge.id: edge for edge in edges_of(self._backend, self._scope, merge.kept_id)}
         self._stored.update(current)
         self._read_around(current.values())
         self._compatible = with_renamed(find_compatible(self._backend, self._scope, current), merge.kept_id, self._id)
-        handled: set[str] = set()
         moved = {edge.id: edge for edge in merge.edges if not edge.is_inferred}
+        told: _Told = defaultdict(set)
+        for former in (*moved.values(), *(folded.edge for folded in merge.folded)):
+            told[repointed(former, self._id, merge.kept_id).key, former.certainty].update(former.episode_ids)
+        handled = self._return_moved(current, moved, told, since) | self._return_folded(current, since)
+        self._divide_others((edge for i, edge in current.items() if i not in handled), told, since)
+        self._restore_rejected()
+        self._reopen({**current, **self._edges})
+
+    def _return_moved(
+        self, current: Mapping[str, Edge], moved: Mapping[str, Edge], told: _Told, since: Set[str]
+    ) -> set[str]:
+        """Move facts back to the merged entity; return the ids of those that moved."""
+        handled: set[str] = set()
         less_sure: defaultdict[str, list[Edge]] = defaultdict(list)  # facts of the kept one, by the fact that moved
         for edge in current.values():
             if edge.superseded_by in moved and edge.id not in moved and is_retracted(edge):
                 less_sure[edge.superseded_by].append(edge)
-        told: defaultdict[tuple[EdgeKey, Certainty], set[str]] = defaultdict(set)  # of the merged one, before the merge
-        for former in (*moved.values(), *(folded.edge for folded in merge.folded)):
-            told[repointed(former, self._id, merge.kept_id).key, former.certainty].update(former.episode_ids)
         for former in moved.values():
             if (edge := current.get(former.id)) is None:
                 continue
@@ -315,17 +328,27 @@ class _Unmerge:
                 self._split(edge, stay)
             else:  # it became a version of the fact of the kept one
                 self._retold.add(edge.relation)
-        for folded in merge.folded:
+        return handled
+
+    def _return_folded(self, current: Mapping[str, Edge], since: Set[str]) -> set[str]:
+        """Restore the facts that the merge folded or dropped; return the ids of those that they were folded into."""
+        handled: set[str] = set()
+        for folded in self._merge.folded:
             into = folded.into and current.get(folded.into.id)
             if into is not None and folded.into is not None:
                 handled.add(into.id)
                 self._unfold(folded.edge, folded.into, into, since)
             elif folded.into is None and not folded.edge.is_inferred:
                 self._add(folded.edge)
-        for edge in current.values():
+        return handled
+
+    def _divide_others(self, edges: Iterable[Edge], told: _Told, since: Set[str]) -> None:
+        """Divide other facts of the kept entity, such as those told since the merge, by the episodes about each."""
+        merge = self._merge
+        for edge in edges:
             own = told[edge.key, edge.certainty] if edge.recorded_at >= merge.at else ()
             said = [i for i in edge.episode_ids if i in own or i in since]
-            if edge.id in handled or not said:
+            if not said:
                 continue
             self._retold.add(edge.relation)
             if len(said) == len(edge.episode_ids):
@@ -333,8 +356,6 @@ class _Unmerge:
             else:
                 self._edges[edge.id] = self._told_by(edge, _without(edge.episode_ids, said))
                 self._add(self._twin(repointed(edge, merge.kept_id, self._id), said))
-        self._restore_rejected()
-        self._reopen({**current, **self._edges})
 
     def _read_around(self, current: Iterable[Edge]) -> None:
         """Read the entities and episodes of the current facts and of those in the ledger, each in one read."""
@@ -445,7 +466,7 @@ class _Unmerge:
         confidence = former.confidence if edge.confidence == confirmed else edge.confidence
         return self._told_by(edge.changed(confidence=confidence), _without(edge.episode_ids, added))
 
-    def _unfold(self, former: Edge, before: Edge, into: Edge, since: set[str]) -> None:
+    def _unfold(self, former: Edge, before: Edge, into: Edge, since: Set[str]) -> None:
         """Restore a folded fact, and remove its contribution from the fact that it was folded into."""
         said = [i for i in into.episode_ids if i in since]
         brought = set(former.episode_ids) - set(before.episode_ids)
