@@ -439,7 +439,7 @@ def _edges(
     own = [(edge, repointed(edge, gone, kept)) for edge in known if not edge.is_inferred]
     twins = {edge.id: (there, held[there.key]) for edge, there in own if edge.is_active and there.key in held}
     unlike = [edge for pair in twins.values() if pair[0].certainty != pair[1].certainty for edge in pair]
-    load = partial(episode_sources, backend, scope)
+    load = partial(episode_sources, backend, scope, named={kept: _names(backend, scope, gone, kept)})
     sources = load(unlike)
     versions += (there for _, there in own)
     parted = _parted(twins, versions, ontology, load, compatible, at)
@@ -467,6 +467,12 @@ def _edges(
     folded += (FoldedEdge(edge=edge) for edge in rejected.dropped)
     rows += rejected.rows
     return moved, folded, sorted(rows, key=lambda edge: edge.is_active)
+
+
+def _names(backend: GraphBackend, scope: Scope, *entity_ids: str) -> set[str]:
+    """Return the names of some entities together, in canonical form: who tells a fact of one tells it of itself."""
+    rows = backend.get_entities([scope], entity_ids).values()
+    return {row.canonical_name for row in rows} | {each.alias for each in backend.find_aliases([scope], entity_ids)}
 
 
 def _parted(

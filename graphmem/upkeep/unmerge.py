@@ -315,8 +315,8 @@ class _Unmerge:
         handled: set[str] = set()
         less_sure: defaultdict[str, list[Edge]] = defaultdict(list)  # facts of the kept one, by the fact that moved
         for edge in current.values():
-            if edge.superseded_by in moved and edge.id not in moved and is_retracted(edge):
-                less_sure[edge.superseded_by].append(edge)
+            if (by := edge.superseded_by or "") in moved and edge.id not in moved and is_retracted(edge):
+                less_sure[by].append(edge)
         for former in moved.values():
             if (edge := current.get(former.id)) is None:
                 continue
@@ -490,7 +490,9 @@ class _Unmerge:
                     own_confidence = max(target.confidence, folded.edge.confidence)
                     brought -= set(folded.edge.episode_ids)
         self._twins[into.id] = former.id
-        if before.is_active and former.is_active and not into.is_active:
+        replaced_at = None if into.superseded_by is None or is_retracted(into) else into.valid_to
+        is_again = replaced_at is not None and replaced_at <= former.valid_from  # it began when that one was over
+        if before.is_active and former.is_active and not into.is_active and not is_again:
             former = former.changed(
                 valid_to=max(into.valid_to or former.valid_from, former.valid_from),
                 expired_at=into.expired_at,

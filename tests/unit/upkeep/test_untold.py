@@ -18,7 +18,8 @@ from graphmem_memory.backend import MemoryBackend
 
 FACTS = ("lives_in Rome", "lives_in Oslo", "lives_in Bonn", "uses vim")
 Row = tuple[str, str, str, str]
-P, R = ParamSpec("P"), TypeVar("R")
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class Turn(NamedTuple):
@@ -197,6 +198,44 @@ def test_after_an_unmerge_facts_hold_as_the_turns_about_each_say(late: bool) -> 
         with memory, apart:
             assert history(memory) == history(apart), (seed, turns)
             assert history(memory, "Mia") == history(apart, "Mia"), (seed, turns)
+
+
+HOMES = [
+    Turn("2025-03-10", "lives_in Bonn"),
+    Turn("2025-04-10", "lives_in Rome", "Mia"),
+    Turn("2025-05-10", "lives_in Bonn", "Mia"),
+]
+
+
+def test_a_home_that_both_tell_is_current_after_a_merge_if_another_one_lies_between() -> None:
+    memory, _ = told([Turn("2024-02-10", "knows Bob", "Mia"), *HOMES])
+    apart, _ = told(HOMES)
+    with memory, apart:
+        [merge] = memory.admin.merge("Mia", into="Maya")
+        assert [(target, begin) for target, begin, end, _ in history(memory) if end == "None" and target != "Bob"] == [
+            ("Bonn", "2025-05-10")
+        ]
+        memory.admin.unmerge(merge.id)
+        assert history(memory) == history(apart)
+        assert history(memory, "Mia")[1:] == history(apart, "Mia")
+
+
+def maya_only(*_: object) -> set[str]:
+    return {"maya"}
+
+
+def test_an_unmerge_gives_back_a_home_that_an_earlier_version_merged_into_a_past_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    memory, _ = told(HOMES)
+    apart, _ = told(HOMES)
+    with memory, apart:
+        monkeypatch.setattr("graphmem.upkeep.merge._names", maya_only)
+        [merge] = memory.admin.merge("Mia", into="Maya")
+        assert merge.folded
+        memory.admin.unmerge(merge.id)
+        for name in ("Maya", "Mia"):
+            assert history(memory, name) == history(apart, name)
 
 
 def test_after_a_forget_and_an_unmerge_facts_and_entities_are_as_never_merged() -> None:
