@@ -20,7 +20,7 @@ from graphmem.ontology import Ontology
 from graphmem.protocols import GraphBackend
 from graphmem.recall import scoring
 from graphmem.recall.options import RecallOptions
-from graphmem.recall.periods import asks_ahead
+from graphmem.recall.periods import asks_ahead, asks_end
 from graphmem.recall.subgraph import is_ahead, past_factor, without_another_value
 from graphmem.results import ScoreParts
 from graphmem.telemetry import in_span
@@ -133,8 +133,10 @@ def stated_facts(
     if ahead and asks_ahead(query, now):
         ahead.clear()
 
+    end_asked = asks_end(query)
+
     def factor(edge: Edge) -> float:
-        is_over = edge.valid_to is not None and edge.valid_to <= now
+        is_over = edge.valid_to is not None and edge.valid_to <= now and not end_asked
         return past_factor(edge) if options.as_of is None and (is_over or edge.id in ahead) else 1.0
 
     begins = np.array([edge.valid_from.timestamp() for edge in edges])

@@ -52,6 +52,11 @@ _AHEAD = re.compile(
     r"|['’]ll\b",
     re.I,
 )
+_END = re.compile(
+    r"\b(?:until when|till when|last day|how long (?:did|had|was|were)|when\b[^?.!]{0,100}"
+    r"\b(?:end(?:s|ed)?|expires?d?|finish(?:ed)?|leaves?|left|over|quit|resign(?:ed)?|retired?|stop(?:s|ped)?))\b",
+    re.I,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +117,11 @@ def asks_ahead(query: str, now: datetime) -> bool:
     """Return whether a question may be about the future: "Where will she live?", "… in 2040"."""
     read = POLITE.sub(" ", query[:MAX_QUERY])
     return _AHEAD.search(read) is not None or any(date.begin > now for date in dates_and_periods(read, now))
+
+
+def asks_end(query: str) -> bool:
+    """Return whether a question may be about the end of something: "When did she leave?", "Until when …?"."""
+    return _END.search(query[:MAX_QUERY]) is not None
 
 
 def _asking(text: str) -> tuple[int, int]:

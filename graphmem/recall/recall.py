@@ -26,7 +26,7 @@ from graphmem.recall import scoring, strategies
 from graphmem.recall.evidence import Evidence, StatedFacts, stated_facts
 from graphmem.recall.facts import to_fact
 from graphmem.recall.options import RecallOptions
-from graphmem.recall.periods import asks_ahead
+from graphmem.recall.periods import asks_ahead, asks_end
 from graphmem.recall.routing import HeuristicRouter, plan
 from graphmem.recall.seeds import EntityEmbeddings, entity_vectors, find_seeds, query_cosines
 from graphmem.recall.sources import Sources, sources_of, with_trust
@@ -205,6 +205,8 @@ class _Run:
             return graph, np.ones(len(graph.edge_ids))
         if options.as_of is None:
             graph, factors = with_past(*self._store, graph, ids, options.edge_types, limits)
+            if asks_end(self.query):
+                factors = np.ones(len(factors))
             now = self.context.now
             if (graph.valid_from > now.timestamp()).any() and not asks_ahead(self.query, now):
                 factors = factors * ahead_factors(*self._store, graph, now)

@@ -27,6 +27,7 @@ from graphmem.ingest.formats.passages import passages
 from graphmem.llm.chat import as_data
 from graphmem.models import Episode, Scope
 from graphmem.protocols import index_words
+from graphmem.recall.periods import asks_end
 from graphmem.recall.routing import HeuristicRouter
 from graphmem.search import context, names, question
 from graphmem.text import dates, injection, normalize, redact
@@ -160,6 +161,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "plain text": lambda s: list(passages(enumerate(s.split("\n")))),
     "markdown": lambda s: list(passages(enumerate(s.split("\n")), markdown=True)),
     "wikilinks": lambda s: without_markup(s, {}, {}),
+    "asks_end": asks_end,
     "route": lambda s: READER.route(s, ["Maya Chen"], now=NOW),
     "phrases": lambda s: PlainPhrases().find([s]),
     "bare_title": bare_title,
