@@ -19,7 +19,7 @@ import pytest
 import graphmem
 from graphmem import GraphMemory
 from graphmem.ingest import content_filter
-from graphmem.ingest.extract.llm_selection import words as grounded
+from graphmem.ingest.extract.llm_grounds import words as grounded
 from graphmem.ingest.extract.spacy.pasted import without_pasted
 from graphmem.ingest.extract.spacy.prepare import prose
 from graphmem.ingest.formats.markdown import without_markup
