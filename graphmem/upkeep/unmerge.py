@@ -529,7 +529,7 @@ class _Unmerge:
         return self._told_by(edge, episode_ids).changed(id=new_id(), recorded_at=recorded, retrieval_count=0.0)
 
     def _told_by(self, edge: Edge, episode_ids: Collection[str]) -> Edge:
-        """Return a fact as these of its episodes stated it, since when they say."""
+        """Return a fact as these of its episodes stated it; its versions are derived again if others did as well."""
         told = {i: self._episodes[i].occurred_at for i in edge.episode_ids if i in self._episodes}
         removed = {i: at for i, at in told.items() if i not in episode_ids}
         if removed:
