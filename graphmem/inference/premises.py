@@ -313,7 +313,7 @@ def replace_times(backend: GraphBackend, scope: Scope, edges: Collection[Edge], 
     now, frontier = utc_now(), [*edges]
     while frontier:
         found = _inferred_around(backend, scope, frontier)
-        rows = {row.id: row for row in found if not times.isdisjoint(_times_of(row))}
+        rows = {row.id: row for row in found if not times.isdisjoint(times_of(row))}
         ids = list({i for row in rows.values() for i in row.premises})
         there = backend.get_edges([scope], ids) if ids else {}
         settled: dict[str, Edge | None] = {}
@@ -325,8 +325,10 @@ def replace_times(backend: GraphBackend, scope: Scope, edges: Collection[Edge], 
         frontier = [*_write_settled(backend, scope, rows, settled, now).values()]
 
 
-def _times_of(row: Edge) -> set[datetime | None]:
-    return {row.valid_from, row.valid_to, row.prior_valid_to, *(end.at for end in row.ends)}
+def times_of(edge: Edge) -> set[datetime]:
+    """Return when a fact began and ended, or was to end."""
+    ends = (edge.valid_to, edge.prior_valid_to, *(end.at for end in edge.ends))
+    return {edge.valid_from, *(at for at in ends if at is not None)}
 
 
 def _without_times(row: Edge, times: Set[datetime], premises: Sequence[Edge], now: datetime) -> Edge:

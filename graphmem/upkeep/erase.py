@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from graphmem.index.stored_vectors import detail_of
-from graphmem.inference.premises import expiries_before_replacement, replace_times, write_facts
+from graphmem.inference.premises import expiries_before_replacement, replace_times, times_of, write_facts
 from graphmem.ingest.fact_ledger import entity_names
 from graphmem.ingest.failures import without_reason
 from graphmem.ingest.supersession.rules import with_sources
@@ -234,12 +234,6 @@ def _forgotten_times(request: ErasureRequest, found: Affected) -> set[datetime]:
     return stated | {e.occurred_at for e in request.episodes.values()} | {edge.valid_from for edge in facts}
 
 
-def _times_of(edge: Edge) -> set[datetime]:
-    """Return when a fact began and ended, or was to end."""
-    ends = (edge.valid_to, edge.prior_valid_to, *(end.at for end in edge.ends))
-    return {edge.valid_from, *(at for at in ends if at is not None)}
-
-
 def _without_times(
     entity: Entity, gone: Set[datetime], seen: Collection[datetime], begins: Collection[datetime] = ()
 ) -> Entity:
@@ -400,8 +394,8 @@ def _write(request: ErasureRequest, found: Affected, plan: _Plan) -> None:
     )
     plan.done.is_empty = changes == Changes(job_states=changes.job_states)
     write_facts(request.backend, request.scope, changes)
-    before, after = {**found.facts.gone, **stored}.values(), {at for edge in plan.edges for at in _times_of(edge)}
-    times = {at for edge in before for at in _times_of(edge)} | _forgotten_times(request, found)
+    before, after = {**found.facts.gone, **stored}.values(), {at for edge in plan.edges for at in times_of(edge)}
+    times = {at for edge in before for at in times_of(edge)} | _forgotten_times(request, found)
     replace_times(request.backend, request.scope, before, times - after)
     for removal in plan.removals:
         plan.done.removed.setdefault(removal.kind, []).append(removal.id)
