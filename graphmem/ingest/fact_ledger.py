@@ -573,6 +573,12 @@ def entity_names(backend: GraphBackend, scope: Scope, entity_ids: Collection[str
     return {i: entity.name for i, entity in backend.get_entities([scope], list(entity_ids)).items()}
 
 
+def canonical_names(backend: GraphBackend, scope: Scope, entity_ids: Sequence[str]) -> set[tuple[str, str]]:
+    """Return (entity id, name) for the names and aliases of some entities, in canonical form."""
+    names = {(e.id, e.canonical_name) for e in backend.get_entities([scope], entity_ids).values()}
+    return names | {(alias.entity_id, alias.alias) for alias in backend.find_aliases([scope], entity_ids)}
+
+
 def episode_sources(
     backend: GraphBackend, scope: Scope, edges: Sequence[Edge], named: Mapping[str, Iterable[str]] | None = None
 ) -> dict[str, list[FactSource]]:
@@ -584,8 +590,7 @@ def episode_sources(
     episodes = backend.get_episodes([scope], ids) if ids else {}
     names = {(i, name) for i, those in (named or {}).items() for name in those}
     if about := list({edge.source_id for edge in edges} - (named or {}).keys()):
-        names |= {(e.id, e.canonical_name) for e in backend.get_entities([scope], about).values()}
-        names |= {(alias.entity_id, alias.alias) for alias in backend.find_aliases([scope], about)}
+        names |= canonical_names(backend, scope, about)
 
     def source(edge: Edge, episode: Episode) -> FactSource:
         speaker = speaker_of(episode)

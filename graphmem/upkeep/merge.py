@@ -21,7 +21,7 @@ from graphmem.inference.premises import (
     move_rejected,
     write_facts,
 )
-from graphmem.ingest.fact_ledger import Load, entity_names, episode_sources
+from graphmem.ingest.fact_ledger import Load, canonical_names, entity_names, episode_sources
 from graphmem.ingest.supersession.decisions import less_sure
 from graphmem.ingest.supersession.rules import (
     Compatible,
@@ -471,8 +471,7 @@ def _edges(
 
 def _names(backend: GraphBackend, scope: Scope, *entity_ids: str) -> set[str]:
     """Return the names of some entities together, in canonical form: who tells a fact of one tells it of itself."""
-    rows = backend.get_entities([scope], entity_ids).values()
-    return {row.canonical_name for row in rows} | {each.alias for each in backend.find_aliases([scope], entity_ids)}
+    return {name for _, name in canonical_names(backend, scope, entity_ids)}
 
 
 def _parted(
