@@ -133,11 +133,10 @@ def stated_facts(
     if ahead and asks_ahead(query, now):
         ahead.clear()
 
-    end_asked = asks_end(query)
+    other = ahead if asks_end(query) else ahead | {e.id for e in edges if e.valid_to is not None and e.valid_to <= now}
 
     def factor(edge: Edge) -> float:
-        is_over = edge.valid_to is not None and edge.valid_to <= now and not end_asked
-        return past_factor(edge) if options.as_of is None and (is_over or edge.id in ahead) else 1.0
+        return past_factor(edge) if options.as_of is None and edge.id in other else 1.0
 
     begins = np.array([edge.valid_from.timestamp() for edge in edges])
     factors = scoring.fact_factors(

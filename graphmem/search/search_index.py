@@ -59,7 +59,7 @@ class _Seen:
     times: tuple[float, ...]
 
     def due(self, now: float) -> int:
-        """Return the number of the largest lateness of which a scan is due."""
+        """Return the index of the longest lateness that is due to be scanned."""
         return max(n for n, time in enumerate(self.times) if now - time >= _INTERVALS[n])
 
 
