@@ -124,15 +124,16 @@ class Conversation:
         """
         if not question.strip():
             return ""
-        given: dict[str, Any] = {"asked_by": self.user, "omit": self._omit(shown), **options}
-        return as_data(self.memory.context(question, **given).unfenced)
+        return as_data(self.memory.context(question, **self._with_own(shown, options)).unfenced)
 
     async def acontext(self, question: str, shown: Iterable[object] = (), **options: Any) -> str:
         """`context` for async code."""
         if not question.strip():
             return ""
-        given: dict[str, Any] = {"asked_by": self.user, "omit": self._omit(shown), **options}
-        return as_data((await self.memory.acontext(question, **given)).unfenced)
+        return as_data((await self.memory.acontext(question, **self._with_own(shown, options))).unfenced)
+
+    def _with_own(self, shown: Iterable[object], options: Mapping[str, Any]) -> dict[str, Any]:
+        return {"asked_by": self.user, "omit": self._omit(shown), **options}
 
     def _omit(self, shown: Iterable[object]) -> Callable[[Episode], bool] | None:
         """Return a function that tells whether an episode is one of these messages; None if at most the question is."""
