@@ -477,6 +477,8 @@ class _Ledger:
         Names of the remaining merged entities, by id.
     times
         Times of what is forgotten.
+    mentions
+        Mentions in remaining episodes that were read, by entity.
     """
 
     request: ErasureRequest
@@ -485,6 +487,7 @@ class _Ledger:
     unheld: Collection[str]
     merged: Mapping[str, str]
     times: Set[datetime]
+    mentions: dict[str, list[Mention]] = field(default_factory=dict[str, list[Mention]])
 
     def scrubbed(self, merge: Merge) -> Merge:
         """Return a merge without erased data."""
@@ -532,8 +535,10 @@ class _Ledger:
     def _mentions_left(self, entity_id: str) -> list[Mention]:
         """Return the mentions in remaining episodes of an entity, or of the one that holds its data now."""
         holder, request = self.found.merges.holders.get(entity_id, entity_id), self.request
-        found = request.backend.all_mentions([request.scope], entity_ids=[holder])
-        return [mention for mention in found if mention.episode_id not in request.episodes]
+        if holder not in self.mentions:
+            found = request.backend.all_mentions([request.scope], entity_ids=[holder])
+            self.mentions[holder] = [mention for mention in found if mention.episode_id not in request.episodes]
+        return self.mentions[holder]
 
     def _goes(self, edge: Edge) -> bool:
         return fact_goes(self.request, self.found.facts, self.found.entities, edge)
