@@ -42,11 +42,11 @@ from graphmem.testing.rows import (
     edge_id,
     entity,
     entity_id,
-    entity_numbers,
     episode,
     episode_id,
     home,
     membership,
+    numbers_of,
     put_edges,
     put_entities,
     put_episodes,
@@ -175,7 +175,7 @@ class AtomicityTests(StoreTests):
         def work() -> dict[str, object]:
             store.write(home(), good())
             return {
-                "find_entities": entity_numbers(store.find_entities([home()], EntityQuery())),
+                "find_entities": numbers_of(store.find_entities([home()], EntityQuery())),
                 "resolve_names": [row.id for _, row in store.resolve_names(home(), ["annie"])],
                 "search by word": len(store.search_entities([home()], words=["changed"], phrases=[], limit=9)),
                 "find_edges": len(store.find_edges([home()], EdgeQuery(versions="active"))),
@@ -227,7 +227,7 @@ class AtomicityTests(StoreTests):
             return store.atomic(lambda: (put_entities(store, entity(2)), 7)[1])
 
         assert store.atomic(outer) == 7
-        assert entity_numbers(store.find_entities([home()], EntityQuery())) == [1, 2]
+        assert numbers_of(store.find_entities([home()], EntityQuery())) == [1, 2]
 
     def test_a_refused_write_inside_of_a_transaction_leaves_nothing_and_the_rest_stays(
         self, store: GraphBackend
@@ -239,7 +239,7 @@ class AtomicityTests(StoreTests):
             put_entities(store, entity(4))
 
         store.atomic(work)
-        assert entity_numbers(store.find_entities([home()], EntityQuery())) == [1, 4]
+        assert numbers_of(store.find_entities([home()], EntityQuery())) == [1, 4]
 
     def test_a_store_works_on_after_an_undone_transaction(self, store: GraphBackend) -> None:
         def work() -> None:

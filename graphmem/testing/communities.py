@@ -17,7 +17,6 @@ from graphmem.testing.rows import (
     FUTURE,
     community,
     community_id,
-    community_numbers,
     day,
     entity,
     entity_id,
@@ -25,6 +24,7 @@ from graphmem.testing.rows import (
     ids,
     member_numbers,
     membership,
+    numbers_of,
     project,
     put_communities,
     put_entities,
@@ -97,7 +97,7 @@ class CommunityTests(StoreTests):
         put_entities(store, entity(1), entity(2), entity(3))
         rows = [community(n, level=(n - 1) // 2) for n in (1, 2, 3, 4)]
         put_communities(store, *rows, members=[membership(1, 1), membership(2, 2), membership(1, 3)])
-        assert community_numbers(store.find_communities([home()], CommunityQuery(**query()))) == numbers
+        assert numbers_of(store.find_communities([home()], CommunityQuery(**query()))) == numbers
 
     @pytest.mark.parametrize(
         ("query", "numbers"),
@@ -123,7 +123,7 @@ class CommunityTests(StoreTests):
             community(2, created_at=day(1), updated_at=day(5)),
             community(3, created_at=day(3), updated_at=day(3)),
         )
-        assert community_numbers(store.find_communities([home()], CommunityQuery(**query()))) == numbers
+        assert numbers_of(store.find_communities([home()], CommunityQuery(**query()))) == numbers
 
     @pytest.mark.parametrize(
         ("query", "numbers"),
@@ -141,7 +141,7 @@ class CommunityTests(StoreTests):
         put_entities(store, entity(1))
         put_communities(store, community(1), community(2), members=[membership(1, 1, 1, 3), membership(1, 2, 4)])
         found = store.find_communities([home()], CommunityQuery(entity_ids=(entity_id(1),), **query))
-        assert community_numbers(found) == numbers
+        assert numbers_of(found) == numbers
 
     @pytest.mark.parametrize("chunk", [1, 2, 3, 7])
     def test_paging_of_communities_neither_skips_nor_repeats(self, store: GraphBackend, chunk: int) -> None:

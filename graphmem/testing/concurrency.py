@@ -27,11 +27,10 @@ from graphmem.testing.rows import (
     edge_id,
     entity,
     entity_id,
-    entity_numbers,
     episode,
     episode_id,
-    episode_numbers,
     home,
+    numbers_of,
     project,
     put_entities,
     put_episodes,
@@ -94,7 +93,7 @@ class ThreadTests(StoreTests):
             return numbers()
 
         def numbers(of: GraphBackend = store) -> list[int]:
-            return entity_numbers(of.find_entities([home()], EntityQuery()))
+            return numbers_of(of.find_entities([home()], EntityQuery()))
 
         def read(at_once: GraphBackend) -> list[int]:
             first = numbers(at_once)
@@ -108,7 +107,7 @@ class ThreadTests(StoreTests):
     def test_a_snapshot_inside_of_a_transaction_sees_what_that_wrote(self, store: GraphBackend) -> None:
         def work() -> list[int]:
             put_entities(store, entity(1))
-            return store.snapshot(lambda at_once: entity_numbers(at_once.find_entities([home()], EntityQuery())))
+            return store.snapshot(lambda at_once: numbers_of(at_once.find_entities([home()], EntityQuery())))
 
         assert store.atomic(work) == [1]
 
@@ -222,7 +221,7 @@ def _race_for_a_name(stores: list[GraphBackend]) -> None:
     won = in_threads([partial(race, store, n) for n, store in enumerate(stores)])
     assert [sum(column) for column in zip(*won, strict=True)] == [1] * 9
     winners = [100 * n + column.index(True) for n, column in enumerate(zip(*won, strict=True))]
-    assert entity_numbers(stores[0].find_entities([home()], EntityQuery())) == winners
+    assert numbers_of(stores[0].find_entities([home()], EntityQuery())) == winners
 
 
 def _succeeds(work: Callable[[], None]) -> bool:
@@ -240,7 +239,7 @@ def _claim_in_threads(stores: list[GraphBackend]) -> None:
     def claim(store: GraphBackend, owner: str) -> list[int]:
         taken: list[int] = []
         while rows := store.claim_episodes(claimer(owner), now=day(1), until=FUTURE, limit=2, scopes=all_scopes()):
-            taken += episode_numbers(rows)
+            taken += numbers_of(rows)
         return taken
 
     taken = in_threads([partial(claim, store, f"owner {n}") for n, store in enumerate(stores)])

@@ -35,12 +35,12 @@ from graphmem.testing.rows import (
     day,
     edge,
     edge_id,
-    edge_numbers,
     entity,
     entity_id,
     episode_id,
     home,
     ids,
+    numbers_of,
     project,
     put_edges,
     put_entities,
@@ -118,9 +118,9 @@ class EdgeTests(StoreTests):
         moved = edge(1, 4, 3, relation="likes", edge_type=EdgeType.TEMPORAL, fact="new", properties={"a": 1})
         put_edges(store, moved)
         found = {
-            "all": edge_numbers(store.find_edges([home()], EVERY)),
-            "old end": edge_numbers(store.find_edges([home()], EdgeQuery(touching=(entity_id(1),)))),
-            "new end": edge_numbers(store.find_edges([home()], EdgeQuery(source_ids=(entity_id(4),)))),
+            "all": numbers_of(store.find_edges([home()], EVERY)),
+            "old end": numbers_of(store.find_edges([home()], EdgeQuery(touching=(entity_id(1),)))),
+            "new end": numbers_of(store.find_edges([home()], EdgeQuery(source_ids=(entity_id(4),)))),
         }
         assert found == {"all": [1, 2], "old end": [], "new end": [1]}
         assert store.get_edges([home()], [edge_id(1)]) == {edge_id(1): moved}
@@ -142,7 +142,7 @@ class EdgeTests(StoreTests):
     def test_a_replaced_edge_frees_its_key(self, store: GraphBackend) -> None:
         put_graph(store, edge(1, 1, 2), edge(2, 2, 3))
         put_edges(store, edge(1, 1, 3), edge(4, 1, 2))
-        assert edge_numbers(store.find_edges([home()], EVERY)) == [1, 2, 4]
+        assert numbers_of(store.find_edges([home()], EVERY)) == [1, 2, 4]
 
     def test_edges_that_differ_in_one_part_of_the_key_live_together(self, store: GraphBackend) -> None:
         rows = [
@@ -217,7 +217,7 @@ class ExpiryTests(StoreTests):
         put_graph(store, edge(1, 1, 2))
         store.write(home(), Changes(expiries=(EdgeExpiry(edge_id(1), day(3), day(4)),)))
         put_edges(store, edge(2, 1, 2))
-        assert edge_numbers(store.find_edges([home()], EdgeQuery(versions="active"))) == [2]
+        assert numbers_of(store.find_edges([home()], EdgeQuery(versions="active"))) == [2]
 
     def test_a_retraction_ends_where_it_began(self, store: GraphBackend) -> None:
         put_graph(store, edge(1, 1, 2, valid_from=day(2)))
@@ -393,7 +393,7 @@ class EdgeQueryTests(StoreTests):
     def test_a_field_alone_restricts(self, store: GraphBackend, field: str) -> None:
         put_graph(store, *people())
         query, expected = ALONE[field]
-        assert edge_numbers(store.find_edges([home()], query())) == expected
+        assert numbers_of(store.find_edges([home()], query())) == expected
 
     @pytest.mark.parametrize("field", _FIELDS)
     def test_fields_together_are_anded(self, store: GraphBackend, field: str) -> None:
@@ -402,14 +402,14 @@ class EdgeQueryTests(StoreTests):
             (one, first), (two, second) = ALONE[field], ALONE[other]
             both = replace(two(), **{field: getattr(one(), field)}, versions=two().versions)
             expected = sorted(set(first) & set(second)) if other != field else first
-            assert edge_numbers(store.find_edges([home()], both)) == expected, f"{field} and {other}"
+            assert numbers_of(store.find_edges([home()], both)) == expected, f"{field} and {other}"
 
     def test_three_fields_together_are_anded(self, store: GraphBackend) -> None:
         put_graph(store, *people())
         for names in combinations(_FIELDS, 3):
             query = EdgeQuery(versions="all", **{name: getattr(ALONE[name][0](), name) for name in names})
             expected = sorted(set[int].intersection(*(set(ALONE[name][1]) for name in names)))
-            assert edge_numbers(store.find_edges([home()], query)) == expected, names
+            assert numbers_of(store.find_edges([home()], query)) == expected, names
 
     @pytest.mark.parametrize("field", _LISTS)
     def test_an_empty_list_of_values_matches_no_edge(self, store: GraphBackend, field: str) -> None:
@@ -439,7 +439,7 @@ class EdgeQueryTests(StoreTests):
         self, store: GraphBackend, text: str, expected: list[int]
     ) -> None:
         put_graph(store, *people())
-        assert edge_numbers(store.find_edges([home()], EdgeQuery(text=text, versions="all"))) == expected
+        assert numbers_of(store.find_edges([home()], EdgeQuery(text=text, versions="all"))) == expected
 
     @pytest.mark.parametrize("axis", ["valid_from", "valid_to", "recorded_at", "expired_at"])
     def test_a_window_is_open_at_its_beginning_and_closed_at_its_end(self, store: GraphBackend, axis: Any) -> None:
@@ -449,7 +449,7 @@ class EdgeQueryTests(StoreTests):
         given: list[dict[str, Any]] = [{**base, axis: moment} for moment in times]
         put_graph(store, *(edge(n, 1, 2, **times_of) for n, times_of in enumerate(given)), edge(9, 2, 1))
         query = EdgeQuery(window=(axis, day(5), day(7)), versions="all")
-        assert edge_numbers(store.find_edges([home()], query)) == [1, 2, 3]
+        assert numbers_of(store.find_edges([home()], query)) == [1, 2, 3]
 
     def test_thousands_of_edge_ids_and_keys_may_be_named(self, store: GraphBackend) -> None:
         put_entities(store, *(entity(n) for n in range(1500)))
@@ -470,9 +470,9 @@ class EdgeQueryTests(StoreTests):
         everywhere = [*range(15), *range(100, 105)]
         causal = EdgeQuery(edge_types=(EdgeType.CAUSAL,))
         of_first = EdgeQuery(touching=tuple(entity_id(n) for n in range(0, 16, 2)))
-        assert edge_numbers(list(store.all_edges([home(), project()], EdgeQuery(), chunk=chunk))) == everywhere
-        assert edge_numbers(list(store.all_edges([home()], causal, chunk=chunk))) == [n for n in range(15) if n % 3]
-        assert edge_numbers(list(store.all_edges([home()], of_first, chunk=chunk))) == list(range(15))
+        assert numbers_of(list(store.all_edges([home(), project()], EdgeQuery(), chunk=chunk))) == everywhere
+        assert numbers_of(list(store.all_edges([home()], causal, chunk=chunk))) == [n for n in range(15) if n % 3]
+        assert numbers_of(list(store.all_edges([home()], of_first, chunk=chunk))) == list(range(15))
 
     def test_a_page_of_edges_holds_as_many_rows_as_the_limit(self, store: GraphBackend) -> None:
         put_graph(store, *people())
@@ -490,7 +490,7 @@ class EdgeQueryTests(StoreTests):
             edge(5, 3, 1, valid_from=day(4), recorded_at=day(0)),
         )
         rows = store.find_edges([home()], EVERY, newest_first=True)
-        assert edge_numbers(rows) == [5, 1, 4, 3, 2]
+        assert numbers_of(rows) == [5, 1, 4, 3, 2]
         assert store.find_edges([home()], EVERY, newest_first=True, limit=2) == rows[:2]
 
     def test_past_facts_are_over_and_neither_replaced_nor_retracted(self, store: GraphBackend) -> None:
@@ -505,11 +505,11 @@ class EdgeQueryTests(StoreTests):
             edge(7, 3, 2, valid_to=day(5)),
         )
         past = EdgeQuery(versions="past")
-        assert edge_numbers(store.find_edges([home()], past)) == [1, 2, 7]
+        assert numbers_of(store.find_edges([home()], past)) == [1, 2, 7]
         about = EdgeQuery(touching=(entity_id(1),), versions="past", as_of=AsOf(day(1), day(1)))
-        assert edge_numbers(store.find_edges([home()], about)) == [1, 2]
+        assert numbers_of(store.find_edges([home()], about)) == [1, 2]
         newest = store.find_edges([home()], about, newest_first=True, limit=1)
-        assert edge_numbers(newest) == [2]
+        assert numbers_of(newest) == [2]
 
     def test_active_facts_are_told_by_what_communities_are_found_by(self, store: GraphBackend) -> None:
         begin = day(-30000) + timedelta(microseconds=3)
@@ -544,4 +544,4 @@ class EdgeQueryTests(StoreTests):
     def test_ids_of_a_row_come_in_ascending_order_whatever_the_order_asked(self, store: GraphBackend) -> None:
         put_graph(store, *people())
         query = EdgeQuery(ids=tuple(reversed(ids(people()))), versions="all")
-        assert edge_numbers(store.find_edges([home()], query)) == [1, 2, 3, 4, 5, 6, 7]
+        assert numbers_of(store.find_edges([home()], query)) == [1, 2, 3, 4, 5, 6, 7]

@@ -19,9 +19,9 @@ from graphmem.testing.rows import (
     edge,
     entity,
     entity_id,
-    entity_numbers,
     home,
     ids,
+    numbers_of,
     project,
     put_edges,
     put_entities,
@@ -96,12 +96,12 @@ class EntityTests(StoreTests):
     def test_a_name_may_stand_for_one_entity_of_each_type_and_scope(self, store: GraphBackend) -> None:
         put_entities(store, entity(1, name="Jordan"), entity(2, name="Jordan", entity_type="location"))
         put_entities(store, entity(3, project(), name="Jordan"))
-        assert entity_numbers(store.find_entities([home(), project()], EntityQuery())) == [1, 2, 3]
+        assert numbers_of(store.find_entities([home(), project()], EntityQuery())) == [1, 2, 3]
 
     def test_entities_are_selected_by_id(self, store: GraphBackend) -> None:
         put_entities(store, *(entity(n) for n in range(1, 6)))
         query = EntityQuery(ids=(entity_id(4), entity_id(2), entity_id(2), entity_id(99)))
-        assert entity_numbers(store.find_entities([home()], query)) == [2, 4]
+        assert numbers_of(store.find_entities([home()], query)) == [2, 4]
 
     def test_thousands_of_entity_ids_may_be_named(self, store: GraphBackend) -> None:
         put_entities(store, *(entity(n) for n in range(2500)))
@@ -111,12 +111,12 @@ class EntityTests(StoreTests):
     def test_entities_are_selected_by_type(self, store: GraphBackend) -> None:
         types = ("person", "tool", "event", "tool")
         put_entities(store, *(entity(n, entity_type=kind) for n, kind in enumerate(types)))
-        assert entity_numbers(store.find_entities([home()], EntityQuery(entity_types=("tool", "event")))) == [1, 2, 3]
+        assert numbers_of(store.find_entities([home()], EntityQuery(entity_types=("tool", "event")))) == [1, 2, 3]
 
     def test_ids_and_types_are_anded(self, store: GraphBackend) -> None:
         put_entities(store, *(entity(n, entity_type=kind) for n, kind in enumerate(("person", "tool", "tool"))))
         query = EntityQuery(ids=(entity_id(0), entity_id(1)), entity_types=("tool",))
-        assert entity_numbers(store.find_entities([home()], query)) == [1]
+        assert numbers_of(store.find_entities([home()], query)) == [1]
 
     @pytest.mark.parametrize("query", [EntityQuery(ids=()), EntityQuery(entity_types=())], ids=["ids", "types"])
     def test_an_empty_list_of_values_matches_no_entity(self, store: GraphBackend, query: EntityQuery) -> None:
@@ -131,7 +131,7 @@ class EntityTests(StoreTests):
             "named": EntityQuery(ids=(entity_id(1), entity_id(2))),
             "of a type": EntityQuery(entity_types=("person",)),
         }
-        found = {name: entity_numbers(store.find_entities([home()], query)) for name, query in reads.items()}
+        found = {name: numbers_of(store.find_entities([home()], query)) for name, query in reads.items()}
         assert found == {"plain": [1], "asked": [1, 2, 3], "named": [1, 2], "of a type": [1]}
 
     def test_get_entities_leaves_out_the_absent(self, store: GraphBackend) -> None:
@@ -275,7 +275,7 @@ class AliasTests(StoreTests):
     def test_names_that_differ_in_a_character_are_different(self, store: GraphBackend) -> None:
         names = ["straße", "strasse", "café", "cafe", "a%b", "a_b", "axb", "o'neil", 'o"neil', "a\\b", "北京", "🦊🦊🦊"]
         put_entities(store, *(entity(n, name=name) for n, name in enumerate(names)))
-        found = {name: [entity_numbers([row]) for _, row in store.resolve_names(home(), [name])] for name in names}
+        found = {name: [numbers_of([row]) for _, row in store.resolve_names(home(), [name])] for name in names}
         assert found == {name: [[n]] for n, name in enumerate(names)}
 
     def test_thousands_of_names_may_be_asked(self, store: GraphBackend) -> None:
@@ -354,7 +354,7 @@ class SearchTests(StoreTests):
     def test_the_longest_aliases_come_first_then_the_smallest_ids(self, store: GraphBackend) -> None:
         put_entities(store, *(entity(n, name=name) for n, name in enumerate(("bob", "ann", "longer", "eve"))))
         hits = store.search_entities([home()], words=[], phrases=["ann", "bob", "eve", "longer"], limit=3)
-        assert sorted(entity_numbers([hit.entity for hit in hits])) == [0, 1, 2]
+        assert sorted(numbers_of([hit.entity for hit in hits])) == [0, 1, 2]
 
     def test_at_most_the_limit_is_found_by_words(self, store: GraphBackend) -> None:
         put_entities(store, *(entity(n) for n in range(9)))
@@ -369,14 +369,14 @@ class SearchTests(StoreTests):
             put_entities(store, *(entity(start + n, scope, name=f"Word {n}") for n in range(2, 4)))
         hits = store.search_entities([home(), project()], words=["word"], phrases=["alias 0", "alias 1"], limit=limit)
         found = {is_alias: [h.entity for h in hits if (h.alias is not None) is is_alias] for is_alias in (True, False)}
-        assert sorted(entity_numbers(found[True])) == [0, 1, 100][:limit]
+        assert sorted(numbers_of(found[True])) == [0, 1, 100][:limit]
         assert len({row.id for row in found[False]}) == len(hits) - len(found[True]) == limit
 
     def test_archived_entities_are_found_by_name_alone(self, store: GraphBackend) -> None:
         put_entities(store, entity(1, name="Anna", archived_at=day(1)))
         assert store.search_entities([home()], words=["anna"], phrases=[], limit=10) == []
         [hit] = store.search_entities([home()], words=["anna"], phrases=["anna"], limit=10)
-        assert (entity_numbers([hit.entity]), hit.alias) == ([1], "anna")
+        assert (numbers_of([hit.entity]), hit.alias) == ([1], "anna")
 
     def test_a_hit_counts_visible_edges_and_their_types(self, store: GraphBackend) -> None:
         put_entities(store, *(entity(n) for n in range(1, 5)))
@@ -398,4 +398,4 @@ def _alias(name: str, n: int) -> Alias:
 
 def _found(store: GraphBackend, *words: str) -> list[int]:
     hits = store.search_entities([home()], words=list(words), phrases=[], limit=10)
-    return sorted(entity_numbers([hit.entity for hit in hits]))
+    return sorted(numbers_of([hit.entity for hit in hits]))

@@ -37,8 +37,8 @@ from graphmem.testing.rows import (
     entity_id,
     episode,
     episode_id,
-    episode_numbers,
     home,
+    numbers_of,
     project,
     put_entities,
     reprs,
@@ -113,7 +113,7 @@ class EpisodeTests(StoreTests):
     def test_an_external_id_that_stands_twice_in_a_call_is_stored_once(self, store: GraphBackend) -> None:
         added = store.add_episodes(home(), [episode(1, external_id="x"), episode(2), episode(3, external_id="x")])
         assert added == [(episode_id(1), True), (episode_id(2), True), (episode_id(1), False)]
-        assert episode_numbers(store.find_episodes([home()], EpisodeQuery())) == [1, 2]
+        assert numbers_of(store.find_episodes([home()], EpisodeQuery())) == [1, 2]
 
     def test_the_same_episode_with_its_external_id_can_be_sent_again(self, store: GraphBackend) -> None:
         added = [store.add_episodes(home(), [episode(1, external_id="x")]) for _ in range(2)]
@@ -167,7 +167,7 @@ class EpisodeTests(StoreTests):
             "before and state": (EpisodeQuery(before=episode_id(4), state="processed"), [1]),
             "ids and session": (EpisodeQuery(ids=(episode_id(1), episode_id(3)), session_id="t"), [3]),
         }
-        found = {name: episode_numbers(store.find_episodes([home()], query)) for name, (query, _) in queries.items()}
+        found = {name: numbers_of(store.find_episodes([home()], query)) for name, (query, _) in queries.items()}
         assert found == {name: expected for name, (_, expected) in queries.items()}
 
     def test_before_an_episode_are_those_of_its_session_and_scope(self, store: GraphBackend) -> None:
@@ -175,7 +175,7 @@ class EpisodeTests(StoreTests):
             store.add_episodes(scope, [episode(n, scope, session_id=session)])
             store.add_episodes(scope, [episode(n + 4, scope, session_id=session)])
         found = {
-            n: episode_numbers(store.find_episodes([home(), project()], EpisodeQuery(before=episode_id(n))))
+            n: numbers_of(store.find_episodes([home(), project()], EpisodeQuery(before=episode_id(n))))
             for n in range(1, 9)
         }
         assert found == {1: [], 2: [], 3: [], 4: [], 5: [1], 6: [2], 7: [], 8: [4]}
@@ -188,19 +188,19 @@ class EpisodeTests(StoreTests):
         for query, expected in ((EpisodeQuery(), [*range(15)]), (EpisodeQuery(session_id="even"), [*range(0, 15, 2)])):
             assert _paged(store, query, chunk) == expected
             newest = store.find_episodes([project(), home()], query, limit=chunk, newest_first=True)
-            assert episode_numbers(newest) == expected[::-1][:chunk]
+            assert numbers_of(newest) == expected[::-1][:chunk]
             ids = store.find_episode_ids([project(), home()], query)
             assert ids == [episode_id(n) for n in expected]
 
     def test_newest_first_is_by_id_descending(self, store: GraphBackend) -> None:
         store.add_episodes(home(), [episode(n, occurred_at=day(9 - n)) for n in (2, 4, 1, 3)])
         found = [store.find_episodes([home()], EpisodeQuery(), newest_first=True, limit=limit) for limit in (3, 9)]
-        assert [episode_numbers(rows) for rows in found] == [[4, 3, 2], [4, 3, 2, 1]]
+        assert [numbers_of(rows) for rows in found] == [[4, 3, 2], [4, 3, 2, 1]]
 
     def test_newest_first_before_an_episode_gives_the_turns_just_before_it(self, store: GraphBackend) -> None:
         store.add_episodes(home(), [episode(n, session_id="s" if n != 4 else "t") for n in range(1, 7)])
         rows = store.find_episodes([home()], EpisodeQuery(before=episode_id(6)), newest_first=True, limit=3)
-        assert episode_numbers(rows) == [5, 3, 2]
+        assert numbers_of(rows) == [5, 3, 2]
 
     def test_changing_an_episode_that_was_given_or_read_changes_nothing_in_the_store(self, store: GraphBackend) -> None:
         given = episode(1, metadata={"a": 1})
@@ -319,7 +319,7 @@ class QueueTests(StoreTests):
         for n, scope in ((4, home()), (6, project()), (2, project()), (3, home()), (1, elsewhere()), (5, home())):
             empty_store.add_episodes(scope, [episode(n, scope)])
         of_two = empty_store.claim_episodes("a", now=day(1), until=FUTURE + LEASE, limit=3, scopes=[home(), project()])
-        assert (episode_numbers(of_two), _claim(empty_store, limit=2)) == ([2, 3, 4], [1, 5])
+        assert (numbers_of(of_two), _claim(empty_store, limit=2)) == ([2, 3, 4], [1, 5])
 
     def test_a_claimed_episode_comes_whole(self, empty_store: GraphBackend) -> None:
         written = episode(1, metadata={"a": 1}, session_id="s", external_id="x")
@@ -354,7 +354,7 @@ class QueueTests(StoreTests):
 
         def claim(owner: str, own: str | None, now: datetime = FUTURE) -> list[int]:
             claimed = empty_store.claim_episodes(owner, now=now, until=now + LEASE, limit=1, scopes=scopes, own=own)
-            return episode_numbers(claimed)
+            return numbers_of(claimed)
 
         assert [claim("p1 a", "p1 "), claim("p1 b", "p1 ")] == [[0], [1]]  # of the same process
         assert [claim("p2 a", "p2 "), claim("p2 a", "p2 ")] == [[3], []]
@@ -365,14 +365,14 @@ class QueueTests(StoreTests):
         empty_store.add_episodes(home(), [episode(n) for n in range(3)])
         _claim(empty_store, "a", limit=2)
         _claim(empty_store, "ab", limit=1)
-        assert episode_numbers(empty_store.release_claims(["a", "nobody"])) == [0, 1]
+        assert numbers_of(empty_store.release_claims(["a", "nobody"])) == [0, 1]
         assert _claim(empty_store, "c", limit=9) == [0, 1]
 
     def test_releasing_twice_releases_nothing_more(self, empty_store: GraphBackend) -> None:
         empty_store.add_episodes(home(), [episode(1)])
         _claim(empty_store, "a")
         assert [
-            episode_numbers(empty_store.release_claims(["a"])),
+            numbers_of(empty_store.release_claims(["a"])),
             empty_store.release_claims(["a"]),
             empty_store.release_claims([]),
         ] == [[1], [], []]
@@ -457,7 +457,7 @@ class QueueTests(StoreTests):
         empty_store.add_episodes(home(), [episode(1)])
         empty_store.add_episodes(elsewhere(), [episode(2, elsewhere())])
         _claim(empty_store, "a", limit=2)
-        assert episode_numbers(empty_store.release_claims(["a"])) == [1, 2]
+        assert numbers_of(empty_store.release_claims(["a"])) == [1, 2]
 
     def test_stats_count_the_queue(self, empty_store: GraphBackend) -> None:
         rows = [episode(1, processed_at=day(1)), episode(2), episode(3, error="e", attempts=3), episode(4)]
@@ -494,7 +494,7 @@ class LifetimeTests(StoreTests):
             "hidden by id": (EpisodeQuery(ids=tuple(row.id for row in rows[:3]), hidden_at=day(5)), [2, 3]),
             "expired by id": (EpisodeQuery(ids=tuple(row.id for row in rows[:3]), expired_by=day(5)), [3]),
         }
-        found = {name: episode_numbers(store.find_episodes([home()], query)) for name, (query, _) in asked.items()}
+        found = {name: numbers_of(store.find_episodes([home()], query)) for name, (query, _) in asked.items()}
         assert found == {name: expected for name, (_, expected) in asked.items()}
         ids = store.find_episode_ids([home()], EpisodeQuery(hidden_at=day(5)))
         assert ids == [episode_id(n) for n in (2, 3, 4, 5)]
@@ -509,20 +509,20 @@ class LifetimeTests(StoreTests):
             "early": (AsOf(day(1), day(1)), [1, 3]),
         }
         found = {
-            name: episode_numbers(store.find_episodes([home()], EpisodeQuery(as_of=as_of, live_at=day(6))))
+            name: numbers_of(store.find_episodes([home()], EpisodeQuery(as_of=as_of, live_at=day(6))))
             for name, (as_of, _) in asked.items()
         }
         assert found == {name: expected for name, (_, expected) in asked.items()}
         hidden = EpisodeQuery(as_of=AsOf(day(4), day(9)), hidden_at=day(6))
-        assert episode_numbers(store.find_episodes([home()], hidden)) == [2, 3]
+        assert numbers_of(store.find_episodes([home()], hidden)) == [2, 3]
 
     def test_pages_of_hidden_episodes_neither_skip_nor_repeat(self, store: GraphBackend) -> None:
         rows = [episode(n, ended_at=day(9 - n) if n % 2 else None, expires_at=day(n)) for n in range(9)]
         store.add_episodes(home(), [*rows, episode(9)])
         for query in (EpisodeQuery(hidden_at=day(9)), EpisodeQuery(expired_by=day(9))):
-            assert episode_numbers(list(store.all_episodes([home()], query, chunk=2))) == [*range(9)]
+            assert numbers_of(list(store.all_episodes([home()], query, chunk=2))) == [*range(9)]
             newest = store.find_episodes([home()], query, limit=3, newest_first=True)
-            assert episode_numbers(newest) == [8, 7, 6]
+            assert numbers_of(newest) == [8, 7, 6]
 
     def test_an_end_and_an_expiry_are_set_and_taken_back(self, store: GraphBackend) -> None:
         written = episode(1, external_id="x", processed_at=day(1), metadata={"a": 1})
@@ -545,7 +545,7 @@ class LifetimeTests(StoreTests):
         for changes, fields in steps:
             store.write(home(), changes)
             assert store.find_episodes([home()], EpisodeQuery()) == [written.changed(**fields), episode(2)]
-            assert episode_numbers(store.find_episodes([home()], EpisodeQuery(hidden_at=FUTURE))) == [1]
+            assert numbers_of(store.find_episodes([home()], EpisodeQuery(hidden_at=FUTURE))) == [1]
 
     @pytest.mark.parametrize(
         "part", [{"episode_ends": (EpisodeEnd, day)}, {"episode_expiries": (EpisodeExpiry, day)}], ids=["end", "expiry"]
@@ -628,7 +628,7 @@ def _mentions(store: GraphBackend) -> list[Mention]:
 
 
 def _claim(store: GraphBackend, owner: str = "a", *, limit: int = 1) -> list[int]:
-    return episode_numbers(store.claim_episodes(owner, now=FUTURE, until=FUTURE + LEASE, limit=limit))
+    return numbers_of(store.claim_episodes(owner, now=FUTURE, until=FUTURE + LEASE, limit=limit))
 
 
 def _paged(store: GraphBackend, query: EpisodeQuery, chunk: int) -> list[int]:
@@ -637,6 +637,6 @@ def _paged(store: GraphBackend, query: EpisodeQuery, chunk: int) -> list[int]:
     while page := store.find_episodes([project(), home()], query, after=after, limit=chunk):
         assert len(page) <= chunk
         assert page[-1].id > after
-        found += episode_numbers(page)
+        found += numbers_of(page)
         after = page[-1].id
     return found

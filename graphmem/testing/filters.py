@@ -15,7 +15,7 @@ from graphmem.models import AsOf, Attachment, Changes, EpisodeFilter, EpisodeQue
 from graphmem.models.queries import ORDERS
 from graphmem.protocols import GraphBackend
 from graphmem.testing.base import StoreTests
-from graphmem.testing.rows import day, episode, episode_numbers, home, project
+from graphmem.testing.rows import day, episode, home, numbers_of, project
 
 ODD = "a\"b'c\\d%_$.:;\n\t`{}"
 METADATA: tuple[dict[str, Any], ...] = (
@@ -121,7 +121,7 @@ class FilterTests(StoreTests):
         )
         store.add_episodes(project(), [episode(9, project(), session_id="s", metadata={"topic": "tax"})])
         query = EpisodeQuery(filters=EpisodeFilter(**wanted))
-        assert episode_numbers(store.find_episodes([home()], query)) == expected
+        assert numbers_of(store.find_episodes([home()], query)) == expected
         ids = store.find_episode_ids([home()], query)
         assert ids == [found.id for found in store.find_episodes([home()], query)]
 
@@ -143,16 +143,16 @@ class FilterTests(StoreTests):
             "hidden and prefix": (EpisodeQuery(hidden_at=day(9), filters=under), []),
             "pending and prefix": (EpisodeQuery(state="pending", filters=under), [1, 3, 5]),
         }
-        found = {name: episode_numbers(store.find_episodes([home()], query)) for name, (query, _) in queries.items()}
+        found = {name: numbers_of(store.find_episodes([home()], query)) for name, (query, _) in queries.items()}
         assert found == {name: expected for name, (_, expected) in queries.items()}
 
     def test_pages_of_a_filter_neither_skip_nor_repeat(self, store: GraphBackend) -> None:
         store.add_episodes(home(), [episode(n, session_id="st"[n % 2], metadata={"n": n}) for n in range(9)])
         query = EpisodeQuery(filters=EpisodeFilter(session_ids=("s", "t"), metadata={"n": {"$ne": 4}}))
         expected = [0, 1, 2, 3, 5, 6, 7, 8]
-        assert episode_numbers(list(store.all_episodes([home()], query, chunk=2))) == expected
+        assert numbers_of(list(store.all_episodes([home()], query, chunk=2))) == expected
         newest = store.find_episodes([home()], query, limit=3, newest_first=True)
-        assert episode_numbers(newest) == [8, 7, 6]
+        assert numbers_of(newest) == [8, 7, 6]
 
     def test_a_prefix_of_sessions_is_compared_like_the_definition(self, store: GraphBackend) -> None:
         rows = [episode(n, session_id=session) for n, session in enumerate(SESSIONS)]
@@ -174,7 +174,7 @@ class FilterTests(StoreTests):
         query = EpisodeQuery(filters=EpisodeFilter(session_prefix="a"))
         for gone, left in ((1, [2, 3]), (2, [3]), (3, [])):
             store.write(home(), Changes(removals=(Removal("episode", episode(gone).id),)))
-            assert episode_numbers(store.find_episodes([home()], query)) == left
+            assert numbers_of(store.find_episodes([home()], query)) == left
 
     def test_attachments_are_no_metadata_for_a_filter(self, store: GraphBackend) -> None:
         shown = episode(1, attachments=[Attachment(kind="image", name="a.png")], metadata={"a": 1})
@@ -188,7 +188,7 @@ class FilterTests(StoreTests):
         found: dict[str, list[int]] = {}
         for text in ORDERED_TEXTS:
             query = EpisodeQuery(filters=EpisodeFilter(metadata={"v": {name: text}}))
-            found[text] = episode_numbers(store.find_episodes([home()], query))
+            found[text] = numbers_of(store.find_episodes([home()], query))
         numbers = range(len(ORDERED_TEXTS))
         assert found == {text: [n for n in numbers if ORDERS[name](n, at)] for at, text in enumerate(ORDERED_TEXTS)}
 

@@ -35,6 +35,7 @@ from graphmem.testing.rows import (
     episode_id,
     home,
     membership,
+    numbers_of,
     project,
     put_communities,
     put_entities,
@@ -69,11 +70,6 @@ def merge(n: int, kept: int = 1, merged: int = 2, scope: Scope | None = None, **
 def put_merges(store: GraphBackend, *merges: Merge) -> None:
     """Write merges of one scope."""
     store.write(merges[0].scope, Changes(merges=merges))
-
-
-def merge_numbers(rows: list[Merge]) -> list[int]:
-    """Return the number of each merge, in their order."""
-    return [int(row.id[:8], 16) for row in rows]
 
 
 def mention(of: int, in_: int) -> Mention:
@@ -131,9 +127,9 @@ class MergeLedgerTests(StoreTests):
     ) -> None:
         put_merges(store, merge(1, 1, 2), merge(2, 3, 1), merge(3, 3, 4, undone_at=day(1)))
         put_merges(store, merge(101, 1, 2, project()))
-        assert merge_numbers(store.find_merges([home()], MergeQuery(**query()))) == numbers
+        assert numbers_of(store.find_merges([home()], MergeQuery(**query()))) == numbers
         newest = store.find_merges([home()], MergeQuery(**query()), newest_first=True)
-        assert merge_numbers(newest) == numbers[::-1]
+        assert numbers_of(newest) == numbers[::-1]
 
     @pytest.mark.parametrize("chunk", [1, 2, 3])
     def test_paging_of_merges_neither_skips_nor_repeats(self, store: GraphBackend, chunk: int) -> None:
@@ -144,9 +140,9 @@ class MergeLedgerTests(StoreTests):
             [project(), home()], MergeQuery(), after=found[-1].id if found else "", limit=chunk
         ):
             found += page
-        assert merge_numbers(found) == [1, 3, 4, 5, 101, 102]
+        assert numbers_of(found) == [1, 3, 4, 5, 101, 102]
         newest = store.find_merges([home()], MergeQuery(), limit=chunk, newest_first=True)
-        assert merge_numbers(newest) == [5, 4, 3][:chunk]
+        assert numbers_of(newest) == [5, 4, 3][:chunk]
 
     def test_newest_merges_have_no_second_page(self, store: GraphBackend) -> None:
         with pytest.raises(InvalidInput):

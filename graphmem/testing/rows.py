@@ -20,6 +20,7 @@ from graphmem.models import (
     Entity,
     Episode,
     Membership,
+    Merge,
     RecallTrace,
     Scalar,
     Scope,
@@ -264,36 +265,16 @@ def put_recalls(store: GraphBackend, *traces: RecallTrace) -> None:
     store.write(traces[0].scope, Changes(recalls=traces))
 
 
+def numbers_of(rows: Sequence[Entity | Edge | Episode | Community | RecallTrace | Merge]) -> list[int]:
+    """Return the numbers in the ids of rows, in their order."""
+    return [int(row.id[:8], 16) for row in rows]
+
+
 def ids(rows: Sequence[Entity | Edge | Episode | Community | RecallTrace]) -> list[str]:
     """Return the ids of rows, in their order."""
     return [row.id for row in rows]
 
 
-def edge_numbers(rows: Sequence[Edge]) -> list[int]:
-    """Return the number of each edge, in their order."""
-    return [int(row.id[:8], 16) for row in rows]
-
-
-def entity_numbers(rows: Sequence[Entity]) -> list[int]:
-    """Return the number of each entity, in their order."""
-    return [int(row.id[:8], 16) for row in rows]
-
-
-def episode_numbers(rows: Sequence[Episode]) -> list[int]:
-    """Return the number of each episode, in their order."""
-    return [int(row.id[:8], 16) for row in rows]
-
-
-def community_numbers(rows: Sequence[Community]) -> list[int]:
-    """Return the number of each community, in their order."""
-    return [int(row.id[:8], 16) for row in rows]
-
-
 def member_numbers(rows: Sequence[Membership]) -> list[tuple[int, int]]:
     """Return the numbers (entity, community) of each membership, in their order."""
     return [(int(row.entity_id[:8], 16), int(row.community_id[:8], 16)) for row in rows]
-
-
-def recall_numbers(rows: Sequence[RecallTrace]) -> list[int]:
-    """Return the number of each recall trace, in their order."""
-    return [int(row.id[:8], 16) for row in rows]

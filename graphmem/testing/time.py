@@ -12,7 +12,7 @@ import pytest
 from graphmem.models import AsOf, Changes, EdgeExpiry, EdgeQuery
 from graphmem.protocols import GraphBackend
 from graphmem.testing.base import StoreTests
-from graphmem.testing.rows import FUTURE, day, edge, edge_id, edge_numbers, entity_id, home, put_edges, put_graph
+from graphmem.testing.rows import FUTURE, day, edge, edge_id, entity_id, home, numbers_of, put_edges, put_graph
 
 TICK = timedelta(microseconds=1)
 
@@ -147,7 +147,7 @@ class TimeTests(StoreTests):
     def test_times_before_1970_and_far_ahead_keep_their_order(self, store: GraphBackend) -> None:
         early, late = datetime(1066, 10, 14, 9, 0, 0, 123457, UTC), datetime(9999, 12, 31, 23, 59, 59, 999_998, UTC)
         put_graph(store, edge(1, 1, 2, valid_from=early), edge(2, 2, 1, valid_from=late), edge(3, 1, 3))
-        assert edge_numbers(store.find_edges([home()], EdgeQuery(), newest_first=True)) == [2, 3, 1]
+        assert numbers_of(store.find_edges([home()], EdgeQuery(), newest_first=True)) == [2, 3, 1]
         read = store.get_edges([home()], [edge_id(1), edge_id(2)])
         assert [read[edge_id(n)].valid_from for n in (1, 2)] == [early, late]
 
@@ -159,7 +159,7 @@ class TimeTests(StoreTests):
 
         def visible(valid: float, known: float) -> list[int]:
             query = EdgeQuery(slots=slot, as_of=AsOf(day(valid), day(known)))
-            return edge_numbers(store.find_edges([home()], query))
+            return numbers_of(store.find_edges([home()], query))
 
         assert {
             "then, as known then": visible(3, 3),
@@ -176,7 +176,7 @@ class TimeTests(StoreTests):
     def test_as_of_is_ignored_where_all_versions_are_asked(self, store: GraphBackend) -> None:
         put_graph(store, edge(1, 1, 2, valid_to=day(1), expired_at=day(1)))
         put_edges(store, edge(2, 1, 2, valid_from=day(8), recorded_at=day(8)))
-        assert edge_numbers(store.find_edges([home()], EdgeQuery(versions="all", as_of=AsOf(day(3), day(3))))) == [1, 2]
+        assert numbers_of(store.find_edges([home()], EdgeQuery(versions="all", as_of=AsOf(day(3), day(3))))) == [1, 2]
 
 
 def _write(store: GraphBackend, case: Case) -> None:

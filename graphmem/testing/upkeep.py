@@ -43,6 +43,7 @@ from graphmem.testing.rows import (
     episode_id,
     home,
     membership,
+    numbers_of,
     project,
     put_communities,
     put_edges,
@@ -51,7 +52,6 @@ from graphmem.testing.rows import (
     put_graph,
     put_recalls,
     recall_id,
-    recall_numbers,
     recall_trace,
     traced_episode,
 )
@@ -392,9 +392,9 @@ class RecallTests(StoreTests):
         self, store: GraphBackend, query: Callable[[], dict[str, Any]], numbers: list[int]
     ) -> None:
         _four(store)
-        assert recall_numbers(store.find_recalls([home()], RecallQuery(**query()))) == numbers
+        assert numbers_of(store.find_recalls([home()], RecallQuery(**query()))) == numbers
         newest = store.find_recalls([home()], RecallQuery(**query()), newest_first=True)
-        assert recall_numbers(newest) == numbers[::-1]
+        assert numbers_of(newest) == numbers[::-1]
 
     def test_a_found_trace_has_all_of_its_rows(self, store: GraphBackend) -> None:
         _four(store)
@@ -412,13 +412,13 @@ class RecallTests(StoreTests):
             [project(), home()], RecallQuery(), after=found[-1].id if found else "", limit=chunk
         ):
             found += page
-        assert recall_numbers(found) == [1, 2, 3, 4, 5, 101, 102]
+        assert numbers_of(found) == [1, 2, 3, 4, 5, 101, 102]
         by_seed = store.find_recalls([home()], RecallQuery(entity_ids=(entity_id(1),)), after=recall_id(2), limit=chunk)
-        assert recall_numbers(by_seed) == [3, 4, 5][:chunk]
+        assert numbers_of(by_seed) == [3, 4, 5][:chunk]
 
     def test_the_newest_traces_are_the_last(self, store: GraphBackend) -> None:
         put_recalls(store, *(recall_trace(n) for n in range(6)))
-        assert recall_numbers(store.find_recalls([home()], RecallQuery(), limit=2, newest_first=True)) == [5, 4]
+        assert numbers_of(store.find_recalls([home()], RecallQuery(), limit=2, newest_first=True)) == [5, 4]
 
     def test_newest_first_has_no_second_page(self, store: GraphBackend) -> None:
         with pytest.raises(InvalidInput):

@@ -23,13 +23,12 @@ from graphmem.testing.rows import (
     day,
     edge,
     edge_id,
-    edge_numbers,
     entity,
     entity_id,
-    entity_numbers,
     episode,
     episode_id,
     home,
+    numbers_of,
     put_entities,
     put_graph,
     scope_of,
@@ -505,13 +504,13 @@ def test_what_is_long_over_goes_and_what_is_long_unseen_hides(store: GraphBacken
     rule = EvictionRule(retention=90.0)
     done = evict(store, home(), rule, never, now=day(100))
     assert (done.deleted_facts, done.ended_facts, done.archived_entities) == (1, 0, 2)
-    assert edge_numbers(store.find_edges([home()], EdgeQuery(versions="all"))) == [2, 3, 4]
-    assert entity_numbers(store.find_entities([home()], EntityQuery())) == [3, 4, 5, 6, 7]
+    assert numbers_of(store.find_edges([home()], EdgeQuery(versions="all"))) == [2, 3, 4]
+    assert numbers_of(store.find_entities([home()], EntityQuery())) == [3, 4, 5, 6, 7]
     again = evict(store, home(), rule, never, now=day(100))
     assert (again.deleted_facts, again.archived_entities) == (0, 0)
     weak = evict(store, home(), EvictionRule(retention=90.0, min_weight=0.3), never, now=day(100))
     assert (weak.ended_facts, weak.archived_entities) == (1, 0)
-    assert edge_numbers(store.find_edges([home()], EdgeQuery())) == [3]
+    assert numbers_of(store.find_edges([home()], EdgeQuery())) == [3]
     later = evict(store, home(), rule, never, now=day(191))
     assert (later.deleted_facts, later.archived_entities) == (2, 3)
 
@@ -537,7 +536,7 @@ def test_a_weak_fact_that_was_stated_again_lately_stays(store: GraphBackend) -> 
     )
     rule = EvictionRule(retention=90.0, min_weight=0.3)
     assert evict(store, home(), rule, never, now=day(100)).ended_facts == 2
-    assert edge_numbers(store.find_edges([home()], EdgeQuery())) == [2, 3]
+    assert numbers_of(store.find_edges([home()], EdgeQuery())) == [2, 3]
     assert evict(store, home(), rule, never, now=day(150)).ended_facts == 2
 
 
@@ -545,9 +544,9 @@ def test_a_weak_fact_has_its_time_from_when_it_begins(store: GraphBackend) -> No
     put_graph(store, *(edge(n, 2 * n, 2 * n + 1, confidence=0.1, valid_from=day(n * 100)) for n in (0, 1, 2)))
     rule = EvictionRule(retention=90.0, min_weight=0.3)
     assert evict(store, home(), rule, never, now=day(150)).ended_facts == 1
-    assert edge_numbers(store.find_edges([home()], EdgeQuery())) == [1, 2]
+    assert numbers_of(store.find_edges([home()], EdgeQuery())) == [1, 2]
     assert evict(store, home(), rule, never, now=day(191)).ended_facts == 1
-    assert edge_numbers(store.find_edges([home()], EdgeQuery())) == [2]
+    assert numbers_of(store.find_edges([home()], EdgeQuery())) == [2]
 
 
 def test_what_ends_in_the_future_is_neither_deleted_nor_hidden(store: GraphBackend) -> None:
@@ -562,10 +561,10 @@ def test_what_ends_in_the_future_is_neither_deleted_nor_hidden(store: GraphBacke
     rule = EvictionRule(retention=1.0)
     done = evict(store, home(), rule, never, now=day(100))
     assert (done.deleted_facts, done.archived_entities) == (0, 4)
-    assert entity_numbers(store.find_entities([home()], EntityQuery())) == [1, 2, 3, 4, 5]
+    assert numbers_of(store.find_entities([home()], EntityQuery())) == [1, 2, 3, 4, 5]
     done = evict(store, home(), rule, never, now=day(201))
     assert (done.deleted_facts, done.archived_entities) == (1, 3)
-    assert edge_numbers(store.find_edges([home()], EdgeQuery(versions="all"))) == [1, 3, 4, 5]
+    assert numbers_of(store.find_edges([home()], EdgeQuery(versions="all"))) == [1, 3, 4, 5]
 
 
 def test_many_that_stay_do_not_keep_others_from_being_hidden(store: GraphBackend) -> None:
@@ -580,7 +579,7 @@ def test_a_cap_hides_those_with_the_fewest_facts_first(store: GraphBackend) -> N
     put_graph(store, *(edge(n, 1, n) for n in range(2, 6)))
     put_entities(store, entity(9, last_seen_at=day(50)))
     evict(store, home(), EvictionRule(retention=90.0, max_entities=3), never, now=day(60))
-    assert entity_numbers(store.find_entities([home()], EntityQuery())) == [1, 4, 5]
+    assert numbers_of(store.find_entities([home()], EntityQuery())) == [1, 4, 5]
 
 
 def test_a_cap_hides_no_more_than_needed_and_none_that_was_seen_meanwhile(
@@ -605,7 +604,7 @@ def test_a_cap_hides_no_more_than_needed_and_none_that_was_seen_meanwhile(
     monkeypatch.setattr(store, "find_least_connected", find_once)
     monkeypatch.setattr(store, "atomic", interrupted)
     done = evict(store, home(), EvictionRule(retention=9999.0, max_entities=100), never, now=day(60))
-    left = entity_numbers(list(store.all_entities([home()], EntityQuery())))
+    left = numbers_of(list(store.all_entities([home()], EntityQuery())))
     assert (done.archived_entities, done.finished, len(left)) == (1092, True, 100)
     assert left == [1, 2, 1000, *range(2093, 2190)]
 

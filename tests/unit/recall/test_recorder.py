@@ -10,7 +10,7 @@ import pytest
 from graphmem.errors import BackendUnavailable, StoreReadOnly
 from graphmem.models import Changes, RecallQuery, Scope
 from graphmem.recall.traces import RecallRecorder
-from graphmem.testing.rows import edge, edge_id, home, put_graph, recall_id, recall_numbers, recall_trace
+from graphmem.testing.rows import edge, edge_id, home, numbers_of, put_graph, recall_id, recall_trace
 from graphmem_memory import MemoryBackend
 from graphmem_memory.tables import Store
 
@@ -44,7 +44,7 @@ def store() -> Failing:
 
 def kept(store: Failing) -> tuple[float, list[int]]:
     count = store.get_edges([home()], [edge_id(1)])[edge_id(1)].retrieval_count
-    return count, recall_numbers(store.find_recalls([home()], RecallQuery()))
+    return count, numbers_of(store.find_recalls([home()], RecallQuery()))
 
 
 def test_counts_and_traces_are_written_in_the_background(store: Failing) -> None:
