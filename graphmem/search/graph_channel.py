@@ -71,7 +71,7 @@ def walk(text: Float64s, seeds: Sequence[int], names: Names, candidates: Int64s)
     names
         The name graph.
     candidates
-        Int64s of the episodes, shape (c,).
+        Positions of the episodes, shape (c,).
     """
     of_each = [names.of_episode(position) for position in candidates.tolist()]
     counts = [len(found) for found in of_each]
@@ -209,7 +209,7 @@ def stepwise(
     names
         The name graph.
     candidates
-        Int64s of the episodes, ascending, shape (c,).
+        Positions of the episodes, ascending, shape (c,).
     question
         Vector of the question, used by astar; None without a model.
     limits

@@ -72,9 +72,9 @@ class TokenIndex:
         Parameters
         ----------
         pieces, vectors
-            TokenIndex of the question: p strings, and their vectors (p, dimension).
+            Pieces of the question: p strings, and their vectors (p, dimension).
         candidates
-            Int64s (c,), ascending.
+            Positions of the episodes, shape (c,), ascending.
         """
         matches, place = self._best_matches(projected(vectors), candidates)
         reached = matches[:, place[candidates]]

@@ -109,7 +109,7 @@ def rank(
     sentence
         Cosine of each episode's best sentence with the question, shape (n,), from an external index; None computes it.
     among
-        Int64s of the episodes to rank, ascending; None ranks all. The scores of others have no meaning.
+        Positions of the episodes to rank, ascending; None ranks all. The scores of others have no meaning.
     """
     among = np.arange(len(corpus)) if among is None else among
     text = _text_scores(corpus, asked, tokens, sentence, among)

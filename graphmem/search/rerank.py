@@ -109,7 +109,7 @@ def varied(order: Sequence[int], scores: Float64s, vectors: Float32s, diversity:
     Parameters
     ----------
     order
-        Int64s, best first.
+        Positions, best first.
     scores
         Shape (n,).
     vectors
@@ -142,7 +142,7 @@ def spread(order: Sequence[int], scores: Float64s, sessions: Int64s, weight: flo
     Parameters
     ----------
     order
-        Int64s, best first.
+        Positions, best first.
     scores, sessions
         Score and session of each episode, -1 for none; shape (n,).
     weight
