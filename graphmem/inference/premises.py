@@ -414,7 +414,7 @@ def move_rejected(
     """
     found = MovedRejections()
     place = dict(premises)
-    for row in _needed(known):
+    for row in rejected_with_premises(known):
         by_hand, there = reason_by_hand(row) is not None, repoint(row)
         left = dict.fromkeys(new for i in row.premises if (new := place.get(i, i)) is not None)
         if there.source_id == there.target_id:
@@ -433,8 +433,8 @@ def move_rejected(
     return found
 
 
-def _needed(known: Iterable[Edge]) -> list[Edge]:
-    """Return the facts that were rejected, and those that they follow from, each after its premises."""
+def rejected_with_premises(known: Iterable[Edge]) -> list[Edge]:
+    """Return the facts that somebody rejected, and those of `known` that they follow from, each after its premises."""
     rows = {row.id: row for row in known}
     found, needed = {i for i, row in rows.items() if reason_by_hand(row)}, set[str]()
     while found:

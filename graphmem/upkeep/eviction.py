@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 import numpy as np
 
-from graphmem.inference.premises import find_dependents, reason_by_hand, write_facts
+from graphmem.inference.premises import find_dependents, rejected_with_premises, write_facts
 from graphmem.models import (
     Changes,
     Edge,
@@ -278,10 +278,7 @@ class _Eviction:
         """
         rows = {edge.id: edge for edge in over}
         rows |= find_dependents(self._backend, self._scope, rows)
-        found, needed = {i for i, row in rows.items() if reason_by_hand(row)}, set[str]()
-        while found:
-            needed |= found
-            found = {premise for i in found & rows.keys() for premise in rows[i].premises} - needed
+        needed = {row.id for row in rejected_with_premises(rows.values())}
         return [edge for edge in over if edge.id not in needed]
 
     def _end_weak(self) -> tuple[int, bool]:
