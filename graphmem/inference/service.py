@@ -292,14 +292,10 @@ def store_new(
     for start in range(0, len(new), _BATCH):
         batch = new[start : start + _BATCH]
         names |= _names(backend, scope, batch, names)
-        if dry_run:
-            stored = list(batch)
-            tally.examples += _examples(stored, names, tally)
-        else:
-            stored = backend.atomic(partial(_store, backend, scope, batch, names))
-            tally.examples += _examples(stored, names, tally)
-            if left := len(batch) - len(stored):
-                tally.skipped["changed meanwhile"] += left
+        stored = batch if dry_run else backend.atomic(partial(_store, backend, scope, batch, names))
+        tally.examples += _examples(stored, names, tally)
+        if left := len(batch) - len(stored):
+            tally.skipped["changed meanwhile"] += left
         tally.added.update(str(one.edge.inferred_by) for one in stored)
 
 
