@@ -161,9 +161,9 @@ def to_json(value: object) -> str:
     return text if _is_encodable(text) else json.dumps(value, separators=(",", ":"))
 
 
-def plain_text(value: object, name: str = "") -> str:
+def plain_text(value: object) -> str:
     """Return a value as lines of text: the names and values of its fields."""
-    return "\n".join(_lines(value, name))
+    return "\n".join(_lines(value, ""))
 
 
 def _lines(value: object, name: str) -> Iterator[str]:
