@@ -206,7 +206,8 @@ def stated_in(backend: GraphBackend, scopes: Sequence[Scope], graph: Subgraph, w
     """Return whether an episode that matches a filter states each fact, shape (m,); two round trips."""
     edges = backend.get_edges(scopes, graph.edge_ids) if graph.edge_ids else {}
     sources = [edges[i].episode_ids if i in edges else () for i in graph.edge_ids]
-    matching = _selected(backend, scopes, sources, EpisodeQuery(filters=wanted))
+    named = tuple(dict.fromkeys(chain.from_iterable(sources)))
+    matching = set(backend.find_episode_ids(scopes, EpisodeQuery(ids=named, filters=wanted))) if named else set[str]()
     return np.array([not matching.isdisjoint(ids) for ids in sources], dtype=bool)
 
 
@@ -218,14 +219,6 @@ def not_expired(backend: GraphBackend, scopes: Sequence[Scope], graph: Subgraph,
     edges = backend.get_edges(scopes, graph.edge_ids) if graph.edge_ids else {}
     gone = edges.keys() - {edge.id for edge in without_expired(backend, scopes, list(edges.values()), now)}
     return np.array([i not in gone for i in graph.edge_ids], dtype=bool)
-
-
-def _selected(
-    backend: GraphBackend, scopes: Sequence[Scope], sources: Sequence[tuple[str, ...]], query: EpisodeQuery
-) -> set[str]:
-    """Return the ids of those sources that a query selects."""
-    named = tuple(dict.fromkeys(chain.from_iterable(sources)))
-    return set(backend.find_episode_ids(scopes, replace(query, ids=named))) if named else set()
 
 
 def with_only(graph: Subgraph, kept: Bools) -> Subgraph:
