@@ -174,23 +174,18 @@ class KeyFile:
     def _locked(self) -> Generator[None]:
         """Let one process at a time change the file; an error of the system is one about the file."""
         try:
-            with self._lock():
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            lock = os.open(self.path.with_name(f".{self.path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+            try:
+                with suppress(ImportError):
+                    from fcntl import LOCK_EX, flock
+
+                    flock(lock, LOCK_EX)
                 yield
+            finally:
+                os.close(lock)
         except OSError as error:
             raise InvalidInput(f"keys {self.path}: cannot be written ({error.strerror or error})") from error
-
-    @contextmanager
-    def _lock(self) -> Generator[None]:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        lock = os.open(self.path.with_name(f".{self.path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            with suppress(ImportError):
-                from fcntl import LOCK_EX, flock
-
-                flock(lock, LOCK_EX)
-            yield
-        finally:
-            os.close(lock)
 
 
 def _hash(token: str) -> str:
