@@ -14,7 +14,6 @@ from graphmem.models import Episode
 from graphmem.results import Fact
 from graphmem.search.context import estimate_tokens
 from graphmem.search.passages import passage
-from graphmem.search.results import Found
 from graphmem.text import counted
 from graphmem.text.normalize import INVISIBLE as _CONTROL
 from graphmem.text.normalize import inert
@@ -397,8 +396,3 @@ def _unless_trusted(trust: Trust) -> str | None:
 def _who(episode: Episode) -> str | None:
     who = episode.speaker or episode.role
     return who and clean(who)
-
-
-def found_item(found: Found, weights: Mapping[str, float]) -> EpisodeItem:
-    """Return an episode of a search."""
-    return episode_item(found.episode, weights, found.confidence)

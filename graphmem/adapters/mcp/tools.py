@@ -24,9 +24,9 @@ from graphmem.adapters.mcp.results import (
     Remembered,
     Text,
     clean,
+    episode_item,
     fact_item,
     fenced,
-    found_item,
     listed,
     paged,
     plain,
@@ -290,7 +290,8 @@ class CoreTools(ToolSet):
         caller = self.caller()
         found = await caller.memory.asearch(query, k=offset + limit + 1, **caller.question(as_of, filters))
         weights = term_weights(query, [one.episode.searchable_text for one in found])
-        shown, after = paged([found_item(one, weights) for one in found], offset, limit, budget_tokens)
+        items = [episode_item(one.episode, weights, one.confidence) for one in found]
+        shown, after = paged(items, offset, limit, budget_tokens)
         page = Episodes(episodes=shown, next_offset=after, notes=list(found.degraded) or None)
         return listed(page, page.episodes)
 
