@@ -6,15 +6,14 @@
 - Turns that follow a forgotten one were extracted with it as their context. A name in them that only stood in the
   forgotten text, such as that in the question before a "Yes", is removed with the facts about it. So are sentences and
   summaries with other words that only stood there.
-- Merged entities: the same applies to entities that were merged into another one. They have no rows of their own, but
-  rows in the merge ledger, mentions, facts and later uses of their names; they are removed when none of these is left.
+- Merged entities: `graphmem.upkeep.affected_merges`.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 
 from graphmem.inference.premises import find_dependents
@@ -34,39 +33,10 @@ from graphmem.ontology import SIMILAR_TO
 from graphmem.text.names import NameFinder
 from graphmem.text.normalize import canonical, relation_words
 from graphmem.text.terms import stems
-from graphmem.upkeep.erasure import AffectedEntities, AffectedFacts, ErasureRequest, fact_goes, named_in, texts_of
+from graphmem.upkeep.affected_merges import AffectedMerges, find_merges
+from graphmem.upkeep.erasure import AffectedEntities, AffectedFacts, ErasureRequest, named_in, texts_of
 from graphmem.upkeep.reopened import find_reopened
 from graphmem.upkeep.scope_rows import edges_of
-
-
-@dataclass(frozen=True, slots=True)
-class AffectedMerges:
-    """The merge ledger and what an erasure affects in it.
-
-    Attributes
-    ----------
-    ledger
-        All merges of the scope.
-    gone
-        Ids of the merged entities to remove.
-    holders
-        For every merged entity, the entity that holds its data now.
-    aliases, names
-        Aliases that only removed merged entities had, and their names.
-    relatives
-        Ids of all entities that were ever merged with an affected one, also if unmerged since. Merged entities shared
-        summaries and communities, so each of these may quote an episode that mentions another.
-    left_relatives
-        Those of them that remain and aren't in `AffectedEntities.left`, by id.
-    """
-
-    ledger: Sequence[Merge]
-    gone: set[str]
-    holders: Mapping[str, str]
-    aliases: Sequence[Alias]
-    names: frozenset[str]
-    relatives: set[str]
-    left_relatives: Mapping[str, Entity]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +82,7 @@ def find_affected(request: ErasureRequest) -> Affected:
     entities = _find_entities(request, facts, borrowed)
     facts = _with_links(request, facts, entities)
     ledger = list(request.backend.all_merges([request.scope], MergeQuery(undone=True)))
-    merges = _find_merges(request, facts, entities, ledger)
+    merges = find_merges(request, facts, entities, ledger)
     aliases = list(_find_aliases(request, entities, merges))
     renamed = _find_renamed(entities, aliases)
     names = entities.names | merges.names | {alias.alias for alias in aliases}
@@ -372,171 +342,3 @@ def _find_renamed(entities: AffectedEntities, aliases: Iterable[Alias]) -> dict[
             forms = [m.surface for m in mentions if canonical(m.surface) == entity.canonical_name]
             renamed[entity.id] = forms[-1] if forms else entity.canonical_name
     return renamed
-
-
-# Merged entities ----------------------------------------------------------------------------------
-
-
-def _find_merges(
-    request: ErasureRequest, facts: AffectedFacts, entities: AffectedEntities, ledger: Sequence[Merge]
-) -> AffectedMerges:
-    backend, scopes = request.backend, [request.scope]
-    aliases = backend.find_aliases(scopes, list(entities.left)) if ledger and entities.left else []
-    found = find_erased_merges(ledger, aliases, request, facts, entities)
-    relatives = _relatives(ledger, entities.mentioned | entities.gone.keys() | found.ids)
-    missing = sorted(relatives - entities.gone.keys() - entities.left.keys())
-    return AffectedMerges(
-        ledger=ledger,
-        gone=found.ids,
-        holders=found.holders,
-        aliases=[alias for alias in aliases if alias.alias in found.names.get(alias.entity_id, ())],
-        names=frozenset(name for names in found.names.values() for name in names),
-        relatives=relatives,
-        left_relatives=backend.get_entities(scopes, missing) if missing else {},
-    )
-
-
-def _relatives(ledger: Iterable[Merge], found: set[str]) -> set[str]:
-    """Return these entities with all that were ever merged with one of them, directly or by others."""
-    linked: dict[str, set[str]] = {}
-    for merge in ledger:
-        pair = {merge.kept_id, merge.merged.id}
-        for end in pair:
-            linked.setdefault(end, set()).update(pair)
-    relatives: set[str] = set()
-    while found:
-        relatives |= found
-        found = {other for end in found for other in linked.get(end, ())} - relatives
-    return relatives
-
-
-# Merged entities that only forgotten data named ---------------------------------------------------
-
-
-@dataclass(slots=True)
-class ErasedMerges:
-    """Merged entities to remove.
-
-    Attributes
-    ----------
-    ids
-        Ids of the entities.
-    names
-        Names that only they had, by the entity that holds them now.
-    holders
-        For every merged entity, the entity that holds its data now.
-    """
-
-    ids: set[str] = field(default_factory=set[str])
-    names: dict[str, set[str]] = field(default_factory=dict[str, "set[str]"])
-    holders: dict[str, str] = field(default_factory=dict[str, str])
-
-
-def find_erased_merges(
-    ledger: Iterable[Merge],
-    aliases: Iterable[Alias],
-    request: ErasureRequest,
-    facts: AffectedFacts,
-    entities: AffectedEntities,
-) -> ErasedMerges:
-    """Return the merged entities that are removed with an erasure.
-
-    Parameters
-    ----------
-    ledger
-        All merges of the scope.
-    aliases
-        Aliases of the remaining entities.
-    request, facts, entities
-        The erasure, and the facts and entities that it affects.
-    """
-    return _Search([merge for merge in ledger if merge.undone_at is None], aliases, request, facts, entities).run()
-
-
-class _Search:
-    def __init__(
-        self,
-        merges: Sequence[Merge],
-        aliases: Iterable[Alias],
-        request: ErasureRequest,
-        facts: AffectedFacts,
-        entities: AffectedEntities,
-    ) -> None:
-        self._request, self._facts, self._entities = request, facts, entities
-        self._of = {merge.merged.id: merge for merge in merges}
-        self._into: defaultdict[str, list[Merge]] = defaultdict(list)
-        for merge in merges:
-            self._into[merge.kept_id].append(merge)
-        brought = {(self._holder(m), a.alias, a.entity_type) for m in merges for a in (*m.aliases, *m.added)}
-        self._held: defaultdict[str, set[str]] = defaultdict(set)  # names that came from no merge
-        for alias in aliases:
-            if (alias.entity_id, alias.alias, alias.entity_type) not in brought:
-                self._held[alias.entity_id].add(alias.alias)
-
-    def run(self) -> ErasedMerges:
-        found = ErasedMerges()
-        stay: defaultdict[str, set[str]] = defaultdict(set)
-        for gone_id, merge in self._of.items():
-            holder, names = self._holder(merge), self._names(merge)
-            found.holders[gone_id] = holder
-            if holder in self._entities.gone:
-                found.ids.add(gone_id)
-            elif holder in self._entities.left and self._goes(merge, holder, names):
-                found.ids.add(gone_id)
-                found.names.setdefault(holder, set()).update(names)
-            else:
-                stay[holder] |= names
-        for holder, names in found.names.items():
-            names -= stay[holder]
-        return found
-
-    def _holder(self, merge: Merge) -> str:
-        """Return the entity that holds the data of the merged one now; the kept one may have been merged itself."""
-        seen = {merge.merged.id}
-        while (further := self._of.get(merge.kept_id)) is not None and further.merged.id not in seen:
-            seen.add(further.merged.id)
-            merge = further
-        return merge.kept_id
-
-    def _names(self, merge: Merge) -> set[str]:
-        """Return the names that only the merged entity had, and not the kept one or one merged into it before."""
-        holder = self._holder(merge)
-        names = {alias.alias for alias in merge.aliases} - self._names_before(merge) - self._held[holder]
-        row = self._entities.left.get(holder)
-        return names if row is None else names - {row.canonical_name}
-
-    def _names_before(self, merge: Merge) -> set[str]:
-        inner = {alias.alias for before in self._into[merge.merged.id] for alias in before.aliases}
-        return inner - {merge.merged.canonical_name}
-
-    def _goes(self, merge: Merge, holder: str, names: set[str]) -> bool:
-        return self._touched(merge, holder, names) and not self._known(merge, holder, names)
-
-    def _own_mentions(self, merge: Merge) -> list[Mention]:
-        before = self._names_before(merge)
-        return [mention for mention in merge.mentions if canonical(mention.surface) not in before]
-
-    def _touched(self, merge: Merge, holder: str, names: set[str]) -> bool:
-        """Return whether a forgotten episode named the merged entity."""
-        request = self._request
-        return (
-            any(mention.episode_id in request.episodes for mention in self._own_mentions(merge))
-            or any(m.entity_id == holder and canonical(m.surface) in names for m in self._entities.mentions)
-            or named_in(names, (episode.text for episode in request.episodes.values()))
-        )
-
-    def _known(self, merge: Merge, holder: str, names: set[str]) -> bool:
-        """Return whether anything that stays names the merged entity."""
-        request = self._request
-        others = self._entities.other_mentions.get(holder, ())
-        before = {edge.id for m in self._into[merge.merged.id] for edge in (*m.edges, *(f.edge for f in m.folded))}
-        stated = (*merge.edges, *(folded.edge for folded in merge.folded))
-        return (
-            any(mention.episode_id not in request.episodes for mention in self._own_mentions(merge))
-            or any(edge.id not in before and not self._fact_goes(edge) for edge in stated if not edge.is_inferred)
-            or any(canonical(mention.surface) in names for mention in others)
-            or named_in(names, request.texts([mention.episode_id for mention in others]))
-        )
-
-    def _fact_goes(self, edge: Edge) -> bool:
-        return fact_goes(self._request, self._facts, self._entities, edge)
