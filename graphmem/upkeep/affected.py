@@ -12,12 +12,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import cache
 
 from graphmem.inference.premises import find_dependents
 from graphmem.ingest.corrections import find_ended
+from graphmem.ingest.supersession.rules import with_sources
 from graphmem.models import (
     Alias,
     Edge,
@@ -70,6 +72,29 @@ class Affected:
         """Return an entity without a name that goes."""
         goes = any(a.entity_id == entity.id and a.alias == canonical(entity.name) for a in self.aliases)
         return entity.changed(name=self.renamed[entity.id]) if goes and entity.id in self.renamed else entity
+
+    def quotes_erased(self, edge: Edge) -> bool:
+        """Return whether the sentence of a fact, the reason of its end or its properties contain a name that goes."""
+        texts = (edge.fact, edge.end_reason or "")
+        return edge.id in self.taken or any(map(self.quotes.found_in, texts)) or self._properties_quote(edge)
+
+    def _properties_quote(self, edge: Edge) -> bool:
+        return bool(edge.properties) and not edge.is_inferred and self.quotes.found_in(str(edge.properties))
+
+    def restated(self, request: ErasureRequest, edge: Edge, name_of: Callable[[str], str]) -> Edge:
+        """Return a fact as the remaining episodes state it."""
+        left = [i for i in edge.episode_ids if i not in request.episodes]
+        if self.quotes.found_in(edge.end_reason or ""):
+            edge = edge.changed(end_reason="over")
+        if self._properties_quote(edge):
+            edge = edge.changed(properties={})
+        return with_sources(edge, left, name_of, plain=edge.id in self.taken or self.quotes.found_in(edge.fact))
+
+    def forgotten_times(self, request: ErasureRequest) -> set[datetime]:
+        """Return when forgotten episodes occurred, and when the facts began that they stated."""
+        facts = (*self.facts.gone.values(), *self.facts.kept.values())
+        stated = {each.at for edge in facts for each in edge.beginnings if each.by in request.episodes}
+        return stated | {e.occurred_at for e in request.episodes.values()} | {edge.valid_from for edge in facts}
 
 
 def find_affected(request: ErasureRequest) -> Affected:

@@ -8,13 +8,13 @@
 - Entities lose summaries that may quote a forgotten text, aliases that only such a text used, and its time as the
   first or last at which they were named.
 - Episodes that wait for extraction or failed lose the message of an error that may quote a forgotten text.
-- Communities lose their names and summaries, the merge ledger loses its copies (`scrub`), and recall traces and index
-  entries are removed.
+- Communities lose their names and summaries, the merge ledger loses its copies (`graphmem.upkeep.erase_merges`), and
+  recall traces and index entries are removed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -22,10 +22,8 @@ from graphmem.index.stored_vectors import detail_of
 from graphmem.inference.premises import expiries_before_replacement, replace_times, times_of, write_facts
 from graphmem.ingest.fact_ledger import entity_names
 from graphmem.ingest.failures import without_reason
-from graphmem.ingest.supersession.rules import with_sources
 from graphmem.models import (
     FORGETTING,
-    Alias,
     Changes,
     Community,
     CommunityQuery,
@@ -41,7 +39,6 @@ from graphmem.models import (
     JobState,
     Membership,
     MembershipQuery,
-    Mention,
     Merge,
     ProcessingResult,
     RecallQuery,
@@ -51,9 +48,9 @@ from graphmem.models import (
     utc_now,
 )
 from graphmem.text.names import NameFinder
-from graphmem.text.normalize import canonical
 from graphmem.upkeep.affected import Affected, find_affected
-from graphmem.upkeep.erasure import ErasureRequest, fact_goes
+from graphmem.upkeep.erase_merges import scrub_merges, without_times
+from graphmem.upkeep.erasure import ErasureRequest
 from graphmem.upkeep.scope_rows import edges_of
 
 _PAGE = 500
@@ -167,7 +164,7 @@ def _rewrite_facts(request: ErasureRequest, found: Affected, plan: _Plan) -> Non
     ends = {end for edge in stay.values() for end in (edge.source_id, edge.target_id)}
     names = {**entity_names(request.backend, request.scope, ends), **found.renamed}
     reopened = dict(found.facts.reopened)
-    plan.edges += [without(request, found, reopened.pop(i, edge), lambda end: names[end]) for i, edge in stay.items()]
+    plan.edges += [found.restated(request, reopened.pop(i, edge), lambda end: names[end]) for i, edge in stay.items()]
     plan.edges += reopened.values()
     plan.unindex("fact", stay)
     plan.done.rewritten_facts = len(stay)
@@ -184,7 +181,7 @@ def _quoting(request: ErasureRequest, found: Affected) -> Iterator[Edge]:
         edges += edges_of(request.backend, request.scope, *renamed)
     if request.subject is not None:
         edges += request.backend.all_edges([request.scope], EdgeQuery(versions="all"))
-    return (edge for edge in edges if edge.id not in found.facts.gone and quotes_erased(found, edge))
+    return (edge for edge in edges if edge.id not in found.facts.gone and found.quotes_erased(edge))
 
 
 def _rewrite_entities(request: ErasureRequest, found: Affected, plan: _Plan) -> None:
@@ -222,27 +219,9 @@ def _with_remaining_times(request: ErasureRequest, found: Affected) -> dict[str,
             for end in {edge.source_id, edge.target_id} & dated:
                 begins[end].add(facts.reopened.get(edge.id, edge).valid_from)
     return {
-        i: _without_times(left[i], {left[i].first_seen_at} - begins[i] | {left[i].last_seen_at} - seen, seen, begins[i])
+        i: without_times(left[i], {left[i].first_seen_at} - begins[i] | {left[i].last_seen_at} - seen, seen, begins[i])
         for i, seen in named.items()
     }
-
-
-def _forgotten_times(request: ErasureRequest, found: Affected) -> set[datetime]:
-    """Return when forgotten episodes occurred, and when the facts began that they stated."""
-    facts = (*found.facts.gone.values(), *found.facts.kept.values())
-    stated = {each.at for edge in facts for each in edge.beginnings if each.by in request.episodes}
-    return stated | {e.occurred_at for e in request.episodes.values()} | {edge.valid_from for edge in facts}
-
-
-def _without_times(
-    entity: Entity, gone: Set[datetime], seen: Collection[datetime], begins: Collection[datetime] = ()
-) -> Entity:
-    """Return an entity as it was seen at other times than forgotten ones, or began to be part of a fact."""
-    if not seen:
-        return entity
-    first = min((*seen, *begins)) if entity.first_seen_at in gone else entity.first_seen_at
-    last = max(seen) if entity.last_seen_at in gone else entity.last_seen_at
-    return entity.changed(first_seen_at=first, last_seen_at=max(first, last))
 
 
 def _named_entities(request: ErasureRequest, found: Affected) -> Iterator[Entity]:
@@ -325,7 +304,7 @@ def _remove_traces(request: ErasureRequest, found: Affected, plan: _Plan) -> Non
 def _scrub_ledger(request: ErasureRequest, found: Affected, plan: _Plan) -> None:
     """Remove erased data from the merge ledger; merges of removed entities are removed as a whole."""
     unused = {(removal.id, removal.qualifier) for removal in plan.removals if removal.kind == "alias"}
-    removed, plan.merges = scrub(request, found, unused)
+    removed, plan.merges = scrub_merges(request, found, unused)
     plan.remove("merge", removed)
 
 
@@ -395,184 +374,7 @@ def _write(request: ErasureRequest, found: Affected, plan: _Plan) -> None:
     plan.done.is_empty = changes == Changes(job_states=changes.job_states)
     write_facts(request.backend, request.scope, changes)
     before, after = {**found.facts.gone, **stored}.values(), {at for edge in plan.edges for at in times_of(edge)}
-    times = {at for edge in before for at in times_of(edge)} | _forgotten_times(request, found)
+    times = {at for edge in before for at in times_of(edge)} | found.forgotten_times(request)
     replace_times(request.backend, request.scope, before, times - after)
     for removal in plan.removals:
         plan.done.removed.setdefault(removal.kind, []).append(removal.id)
-
-
-# Merge ledger -------------------------------------------------------------------------------------
-
-
-def scrub(
-    request: ErasureRequest, found: Affected, unused: Collection[tuple[str, str]]
-) -> tuple[list[str], list[Merge]]:
-    """Return the ids of the merges that involve a removed entity, and the other changed merges, without erased data.
-
-    Parameters
-    ----------
-    request, found
-        The erasure and the rows that it affects.
-    unused
-        Removed aliases as (name, entity type).
-    """
-    gone = _gone(found)
-    known = {merge.merged.id: merge.merged.name for merge in found.merges.ledger if merge.merged.id not in gone}
-    ledger = _Ledger(request, found, unused, _unheld_names(request, found), known, _forgotten_times(request, found))
-    removed: list[str] = []
-    changed: list[Merge] = []
-    for merge in found.merges.ledger:
-        if {merge.kept_id, merge.merged.id} & gone:
-            removed.append(merge.id)
-        elif (scrubbed := ledger.scrubbed(merge)) != merge:
-            changed.append(scrubbed)
-    return removed, changed
-
-
-def without(request: ErasureRequest, found: Affected, edge: Edge, name_of: Callable[[str], str]) -> Edge:
-    """Return a fact as the remaining episodes state it."""
-    left = [i for i in edge.episode_ids if i not in request.episodes]
-    if found.quotes.found_in(edge.end_reason or ""):
-        edge = edge.changed(end_reason="over")
-    if _properties_quote(found, edge):
-        edge = edge.changed(properties={})
-    return with_sources(edge, left, name_of, plain=edge.id in found.taken or found.quotes.found_in(edge.fact))
-
-
-def quotes_erased(found: Affected, edge: Edge) -> bool:
-    """Return whether the sentence of a fact, the reason of its end or its properties contain a name that goes."""
-    texts = (edge.fact, edge.end_reason or "")
-    return edge.id in found.taken or any(map(found.quotes.found_in, texts)) or _properties_quote(found, edge)
-
-
-def _properties_quote(found: Affected, edge: Edge) -> bool:
-    return bool(edge.properties) and not edge.is_inferred and found.quotes.found_in(str(edge.properties))
-
-
-def _gone(found: Affected) -> set[str]:
-    """Return the removed entities, and the merged ones that can't be unmerged without one of them."""
-    gone = found.entities.gone.keys() | found.merges.gone
-    permanent: set[str] = set()
-    for merge in reversed(found.merges.ledger):  # ids are in the order of time
-        if merge.undone_at is None and {merge.kept_id, merge.merged.id} & (gone | permanent):
-            permanent.add(merge.merged.id)
-    return gone | permanent
-
-
-def _unheld_names(request: ErasureRequest, found: Affected) -> frozenset[str]:
-    """Return the removed names that no remaining entity holds; an undone merge may have assigned them to one."""
-    held = request.backend.resolve_names(request.scope, sorted(found.names)) if found.names else []
-    return found.names - {name for name, entity in held if entity.id not in found.entities.gone}
-
-
-@dataclass(frozen=True, slots=True)
-class _Ledger:
-    """Parts to erase from each merge.
-
-    Attributes
-    ----------
-    unused, unheld
-        Removed aliases as (name, entity type), and removed names of any type.
-    merged
-        Names of the remaining merged entities, by id.
-    times
-        Times of what is forgotten.
-    mentions
-        Mentions in remaining episodes that were read, by entity.
-    """
-
-    request: ErasureRequest
-    found: Affected
-    unused: Collection[tuple[str, str]]
-    unheld: Collection[str]
-    merged: Mapping[str, str]
-    times: Set[datetime]
-    mentions: dict[str, list[Mention]] = field(default_factory=dict[str, list[Mention]])
-
-    def scrubbed(self, merge: Merge) -> Merge:
-        """Return a merge without erased data."""
-        episodes = self.request.episodes
-        rows = map(self.found.without_name, (merge.kept, merge.merged))
-        names = {**self.merged, **{row.id: row.name for row in rows}}
-        mentions = tuple(mention for mention in merge.mentions if mention.episode_id not in episodes)
-        shared = tuple(i for i in merge.shared if i not in episodes)
-        alone = [f.edge.changed(id=f.into.id) for f in merge.folded if f.into is not None and self._goes(f.into)]
-        gone = {e.id for e in (*merge.edges, *(f.edge for f in merge.folded)) if self._goes(e)}
-        left = [e for e in (*merge.edges, *alone) if not self._goes(e) and gone.isdisjoint(e.premises)]
-        moved = self._moved((*left, *(f.edge for f in merge.folded)))
-        edges = tuple(self._rewritten(edge, names, gone, moved) for edge in left)
-        folded = tuple(
-            pair.changed(
-                edge=self._rewritten(pair.edge, names, gone, moved),
-                into=None if pair.into is None else self._rewritten(pair.into, names, gone, moved),
-            )
-            for pair in merge.folded
-            if not self._goes(pair.edge)
-            and gone.isdisjoint(pair.edge.premises)
-            and (pair.into is None or not self._goes(pair.into))
-        )
-        unmentioned = (len(mentions), len(shared)) != (len(merge.mentions), len(merge.shared))
-        clear = unmentioned or edges != merge.edges or folded != merge.folded
-        kept, own, merged = merge.kept, list[Mention](), list(mentions)
-        if not self.times.isdisjoint((kept.first_seen_at, kept.last_seen_at)):
-            brought = {mention.episode_id for mention in merge.mentions}.difference(merge.shared)
-            known = self._mentions_left(merge.kept_id)
-            own = [m for m in known if m.episode_id not in brought and m.seen_at <= kept.last_seen_at] or known
-        if not merged and not self.times.isdisjoint((merge.merged.first_seen_at, merge.merged.last_seen_at)):
-            known = self._mentions_left(merge.merged.id)
-            merged = [m for m in known if canonical(m.surface) == merge.merged.canonical_name] or known
-        return merge.changed(
-            kept=self._scrubbed_row(kept, own, clear=clear),
-            merged=self._scrubbed_row(merge.merged, merged, clear=clear),
-            mentions=mentions,
-            edges=edges,
-            folded=folded,
-            shared=shared,
-            aliases=self._used(merge.aliases),
-            added=self._used(merge.added),
-        )
-
-    def _mentions_left(self, entity_id: str) -> list[Mention]:
-        """Return the mentions in remaining episodes of an entity, or of the one that holds its data now."""
-        holder, request = self.found.merges.holders.get(entity_id, entity_id), self.request
-        if holder not in self.mentions:
-            found = request.backend.all_mentions([request.scope], entity_ids=[holder])
-            self.mentions[holder] = [mention for mention in found if mention.episode_id not in request.episodes]
-        return self.mentions[holder]
-
-    def _goes(self, edge: Edge) -> bool:
-        return fact_goes(self.request, self.found.facts, self.found.entities, edge)
-
-    def _used(self, aliases: tuple[Alias, ...]) -> tuple[Alias, ...]:
-        unused = self.unused
-        return tuple(a for a in aliases if a.alias not in self.unheld and (a.alias, a.entity_type) not in unused)
-
-    def _moved(self, edges: Iterable[Edge]) -> dict[str, datetime]:
-        """Return when facts begin without the forgotten episodes, by id; those of a merge as they were before it."""
-        facts = self.found.facts
-        moved = {i: facts.reopened[i].valid_from for i in facts.kept.keys() & facts.reopened.keys()}
-        stated = [edge for edge in edges if not self.request.episodes.keys().isdisjoint(edge.episode_ids)]
-        return moved | {i: edge.valid_from for i, edge in self.request.without_tellings(stated).items()}
-
-    def _rewritten(self, edge: Edge, names: Mapping[str, str], gone: Set[str], moved: Mapping[str, datetime]) -> Edge:
-        """Return a fact without forgotten episodes and ends, and without a sentence that quotes erased text.
-
-        `gone` are the facts of the merge that go, and `moved` the new beginnings of facts.
-        """
-        request = self.request
-        edge = edge.without_ends(self.found.facts.enders | gone)
-        begin = moved.get(edge.superseded_by or "")
-        if begin is not None and edge.valid_to in self.times:  # it ends when that one begins
-            edge = edge.changed(valid_to=max(edge.valid_from, begin))
-        if not set(edge.episode_ids) & request.episodes.keys() and not quotes_erased(self.found, edge):
-            return edge
-        edge = request.without_tellings([edge])[edge.id]
-        known = {**entity_names(request.backend, request.scope, (edge.source_id, edge.target_id)), **names}
-        return without(request, self.found, edge, lambda i: known.get(i, ""))
-
-    def _scrubbed_row(self, row: Entity, mentions: Sequence[Mention], *, clear: bool) -> Entity:
-        """Return an entity of the ledger, with times of these mentions and no summary that may quote erased text."""
-        row = self.found.without_name(_without_times(row, self.times, [mention.seen_at for mention in mentions]))
-        if clear or row.id in self.found.merges.relatives or self.found.quotes.found_in(row.summary):
-            return row.changed(summary="")
-        return row
