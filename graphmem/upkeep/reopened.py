@@ -14,7 +14,6 @@ from graphmem.ingest.supersession.rules import (
     Compatible,
     begun_with,
     ends_from,
-    is_over,
     supported,
     told_at,
     with_sources,
@@ -23,13 +22,12 @@ from graphmem.models import (
     Edge,
     EdgeEnd,
     ended,
-    is_retracted,
     retracted,
     utc_now,
 )
 from graphmem.ontology import Ontology
 from graphmem.upkeep.erasure import ErasureRequest
-from graphmem.upkeep.merge import ended_by_later, successor
+from graphmem.upkeep.succession import counts_in_slot, ended_by_later, successor
 
 _SINGLE = 2  # parts of the slot of a single-valued relation
 _END = ("valid_to", "expired_at", "superseded_by", "end_reason", "prior_valid_to")
@@ -199,8 +197,7 @@ class _Reopening:
     def _ended_by_next(self, edge: Edge, expired_at: datetime | None) -> Edge:
         """Return a reopened fact as the next one of its slot ends it; its own next version becomes a part of it."""
         slot = (self._changed.get(other.id, other) for other in self._slots[self._slot(edge)])
-        others = (e for e in slot if e.kind == "state" and not is_retracted(e) and not is_over(e))
-        found = successor(edge, others, self._sources, self._compatible)
+        found = successor(edge, filter(counts_in_slot, slot), self._sources, self._compatible)
         if found is None or (edge.valid_to is not None and edge.valid_to <= found[1]):
             return edge
         later, end = found

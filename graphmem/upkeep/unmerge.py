@@ -45,14 +45,9 @@ from graphmem.models import (
 from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology
 from graphmem.protocols import GraphBackend
 from graphmem.text.normalize import canonical, plain_fact
-from graphmem.upkeep.merge import (
-    UnmergedFacts,
-    ended_by_later,
-    repointed,
-    with_renamed,
-    without_merge,
-)
+from graphmem.upkeep.merge import repointed, without_merge
 from graphmem.upkeep.scope_rows import edges_of
+from graphmem.upkeep.succession import UnmergedFacts, ended_by_later, with_renamed
 
 
 @dataclass(frozen=True, slots=True)

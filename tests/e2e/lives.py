@@ -30,7 +30,7 @@ from graphmem.ingest.fact_ledger import episode_sources
 from graphmem.models import Edge, EdgeQuery
 from graphmem.ontology import DEFAULT_ONTOLOGY
 from graphmem.protocols import GraphBackend
-from graphmem.upkeep.merge import successor
+from graphmem.upkeep.succession import successor
 
 ADD = re.compile(r"add (\d+) (\S+) (\d\d-\d\d)(?: by (\w))?: (.*)")
 OPTIONS: dict[str, dict[str, object]] = {
