@@ -331,7 +331,7 @@ def test_scan_lets_constants_and_parameters_pass() -> None:
 WRITERS = {
     "graphmem.output_files",
     "graphmem.adapters.cli.session",  # the null device
-    "graphmem.adapters.cli.serve",  # removes the health file that it wrote
+    "graphmem.adapters.cli.health",  # removes the health file that it wrote
     "graphmem.adapters.mcp.keys",  # the lock beside a file of keys
     "graphmem.ingest.extract.recorded",  # appends to a file that `require_appendable` accepts
     "graphmem.vectors.edge",  # a folder of an index

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphmem.adapters.cli import ingest, init, migrate, reading, search, serve, upkeep
+from graphmem.adapters.cli import ingest, init, mcp, migrate, reading, search, upkeep, worker
 from graphmem.adapters.cli.session import FAILED, USAGE, Session, Shared, command, shared_options
 from graphmem.text import counted
 
@@ -311,7 +311,7 @@ def demo(
     run_demo(session.out, store=given.store, scope=given.scope or SCOPE, keep=keep, settings=session.settings)
 
 
-for part in (init, ingest, reading, search, upkeep, migrate, serve):
+for part in (init, ingest, reading, search, upkeep, migrate, mcp, worker):
     part.register(app)
 for own_command in (stats, scopes, doctor, config, browser, demo):
     command(app)(own_command)

@@ -16,7 +16,7 @@ from unittest.mock import Mock
 import pytest
 
 from graphmem.adapters.cli import main
-from graphmem.adapters.cli.serve import Health, HealthFile, serving
+from graphmem.adapters.cli.health import Health, HealthFile, serving
 from graphmem.memory.admin import Administration
 from graphmem.models import utc_now
 from graphmem.worker import WorkerState

@@ -13,8 +13,8 @@ import pytest
 
 from graphmem import Administration, GraphMemory
 from graphmem.adapters.cli import main
-from graphmem.adapters.cli import serve as module
-from graphmem.adapters.cli.serve import loading
+from graphmem.adapters.cli import mcp as module
+from graphmem.adapters.cli.mcp import loading
 from graphmem.adapters.mcp import MemoryServer
 
 

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Mapping
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from graphmem.adapters.cli.serve import Health, serving
+from graphmem.adapters.cli.health import Health, serving
 from graphmem.adapters.prometheus import PrometheusRecorder
 from graphmem.telemetry import METRICS, count, recording, register_gauges, span, timed
 from tests.unit.adapters.test_cli import Shell, shell
