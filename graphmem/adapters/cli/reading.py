@@ -47,16 +47,8 @@ _AMPLE_TOKENS = 4000  # a budget into which something of every answer fits
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the program."""
-    command(app)(recall)
-    command(app)(context)
-    command(app)(sessions)
-    command(app)(episodes)
-    command(app)(entities)
-    command(app)(facts)
-    command(app)(history)
-    command(app)(diff)
-    command(app)(communities)
-    command(app)(visualize)
+    for function in (recall, context, sessions, episodes, entities, facts, history, diff, communities, visualize):
+        command(app)(function)
 
 
 def recall(

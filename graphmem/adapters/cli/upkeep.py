@@ -256,19 +256,18 @@ def dead_letters(
         found = memory.admin.dead_letters(limit=limit, after=after)
         if session.out.as_json:
             session.out.document(found)
+        elif found:
+            columns = [Column("episode"), Column("attempts"), Column("last"), Column("error", ratio=1)]
+            rows = [
+                (f.episode_id, str(f.attempts), f"{f.failed_at:%Y-%m-%d %H:%M}" if f.failed_at else "", f.error)
+                for f in found
+            ]
+            session.out.table(columns, rows)
+            session.note_page(limit, [f.episode_id for f in found])
+            session.out.note("to retry them:")
+            session.out.command(session.command_line("backfill", "--failed"))
         if not found:
             session.nothing(f"no failed episodes in scope {memory.scope}")
-        if session.out.as_json:
-            return
-        columns = [Column("episode"), Column("attempts"), Column("last"), Column("error", ratio=1)]
-        rows = [
-            (f.episode_id, str(f.attempts), f"{f.failed_at:%Y-%m-%d %H:%M}" if f.failed_at else "", f.error)
-            for f in found
-        ]
-        session.out.table(columns, rows)
-    session.note_page(limit, [f.episode_id for f in found])
-    session.out.note("to retry them:")
-    session.out.command(session.command_line("backfill", "--failed"))
 
 
 def _print_forgotten(session: Session, done: Forgotten) -> None:
@@ -337,32 +336,23 @@ def merges(
         found = memory.admin.merges(name, undone=undone, limit=limit)
         if session.out.as_json:
             session.out.document([_shown(one) for one in found])
+        elif found:
+            columns = [Column("id"), Column("at"), Column("merged", 1), Column("into", 1), Column("by")]
+            rows = [
+                [
+                    one.id,
+                    f"{one.at:%Y-%m-%d %H:%M}",
+                    one.merged.name,
+                    one.kept.name,
+                    one.method,
+                    "" if one.score is None else f"{one.score:.2f}",
+                    "" if one.undone_at is None else f"{one.undone_at:%Y-%m-%d %H:%M}",
+                ]
+                for one in found
+            ]
+            session.out.table([*columns, Column("cosine", align="right"), Column("undone")], rows)
         if not found:
             session.nothing("nothing was merged in this scope")
-        if session.out.as_json:
-            return
-        columns = [
-            Column("id"),
-            Column("at"),
-            Column("merged", 1),
-            Column("into", 1),
-            Column("by"),
-            Column("cosine", align="right"),
-            Column("undone"),
-        ]
-        rows = [
-            [
-                one.id,
-                f"{one.at:%Y-%m-%d %H:%M}",
-                one.merged.name,
-                one.kept.name,
-                one.method,
-                "" if one.score is None else f"{one.score:.2f}",
-                "" if one.undone_at is None else f"{one.undone_at:%Y-%m-%d %H:%M}",
-            ]
-            for one in found
-        ]
-        session.out.table(columns, rows)
 
 
 def _summary(merge: Merge) -> str:
