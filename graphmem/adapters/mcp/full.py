@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from functools import partial
 from io import BytesIO
 from itertools import islice, zip_longest
 from typing import Annotated, Any, Literal
 
 from mcp.server.apps import client_supports_apps
-from mcp.server.mcpserver import AcceptedElicitation, Context, Elicit, ElicitationResult, Resolve
+from mcp.server.mcpserver import AcceptedElicitation, Context, ElicitationResult, Resolve
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import CallToolResult
-from pydantic import BaseModel, Field
+from pydantic import Field
 
+from graphmem.adapters.mcp.erasure import Consent, ask_before_erasing, erasure_report
+from graphmem.adapters.mcp.graph import facts_of, neighborhood, shortest_path
 from graphmem.adapters.mcp.results import (
     AllStats,
     Changed,
@@ -61,20 +62,14 @@ from graphmem.adapters.mcp.tools import (
     facts_page,
     speaker_of,
     tool,
-    toolset_of,
 )
 from graphmem.errors import InvalidInput
 from graphmem.inference.service import LIMIT
 from graphmem.models import utc_now
-from graphmem.results import Fact
 from graphmem.text import counted
-from graphmem.text.normalize import canonical
-from graphmem.upkeep.forget import Forgotten
 
 _LONGEST_WAIT = 60  # seconds
-_MOST_FACTS = 1000  # facts of an entity that are looked at
 _MOST_LISTED = 10_101  # facts of an entity that can be listed: up to the last page
-_MOST_VISITED = 200  # entities whose facts a search for a path or for neighbors reads
 _MOST_ROWS = 5000  # rows of an export in a result
 _MOST_MEMBERS = 12  # members of a community that a result names
 _SHOWN_TO_USER = "The host shows the picture to the user."
@@ -174,7 +169,7 @@ class FullTools(CoreTools):
     ) -> Annotated[CallToolResult, Facts]:
         """Return the facts of an entity that hold now or at as_of, newest first. Not for ended ones: memory_history."""
         caller = self.caller()
-        found = await _facts(caller, name, as_of, _MOST_LISTED)
+        found = await facts_of(caller, name, as_of, _MOST_LISTED)
         wanted = None if relation is None else _relation(relation)
         kept = [fact for fact in found if wanted is None or _relation(fact.relation) == wanted]
         return await facts_page(caller, kept, offset, limit, budget_tokens)
@@ -197,16 +192,16 @@ class FullTools(CoreTools):
         """
         caller = self.caller()
         if kind == "stats":
-            facts = await _facts(caller, name, as_of)
+            facts = await facts_of(caller, name, as_of)
             counts = dict(Counter(clean(fact.relation) for fact in facts).most_common())
             lines = (f"- {relation}: {number}" for relation, number in counts.items())
             return listed(GraphFacts(facts=[], relations=counts), lines)
         if kind == "path":
             if target is None:
                 raise ToolError("target: a path needs the name of the other entity")
-            found = await _path(caller, name, target, hops, as_of)
+            found = await shortest_path(caller, name, target, hops, as_of)
         else:
-            found = await _neighborhood(caller, name, hops, as_of, offset + limit + 1)
+            found = await neighborhood(caller, name, hops, as_of, offset + limit + 1)
         return await facts_page(caller, found, offset, limit, budget_tokens)
 
     @tool("Extract facts from a text", "write")
@@ -442,132 +437,6 @@ class FullTools(CoreTools):
         lines = target.getvalue().decode().split("\n")[:-1]
         return listed(Export(lines=lines, checksum=done.checksum), lines)
 
-
-def _require_few(rows: int) -> None:
-    if rows > _MOST_ROWS:
-        raise InvalidInput(
-            f"the scope has more than {counted(_MOST_ROWS, 'row')}: export it to a file, with graphmem export"
-        )
-
-
-async def scope_stats(caller: Caller) -> list[ScopeStats]:
-    """Return the counts of the scopes of a caller."""
-    found = [await caller.memory.in_scope(scope).astats() for scope in caller.access.scopes]
-    return [
-        ScopeStats(
-            scope=clean(one.scope),
-            entities=one.entities,
-            facts=one.edges,
-            current_facts=one.active_edges,
-            episodes=one.episodes,
-            waiting_episodes=one.pending_episodes,
-            failed_episodes=one.failed_episodes,
-            communities=one.communities,
-        )
-        for one in found
-    ]
-
-
-def _relation(text: str) -> str:
-    return "_".join(text.casefold().replace("_", " ").split())
-
-
-async def _facts(caller: Caller, name: str, as_of: str | None, limit: int = _MOST_FACTS) -> tuple[Fact, ...]:
-    return await caller.memory.afacts(name, as_of=as_of, limit=limit, scopes=caller.access.scopes)
-
-
-async def _neighborhood(caller: Caller, name: str, hops: int, as_of: str | None, limit: int) -> list[Fact]:
-    """Return the facts within some hops of an entity, the nearest first."""
-    found: dict[str, Fact] = {}
-    frontier, visited = [name], {name}
-    for _ in range(hops):
-        following: list[str] = []
-        for each in frontier:
-            facts = await _facts(caller, each, as_of)
-            found.update({fact.id: fact for fact in facts if fact.id not in found})
-            following += [i for fact in facts for i in (fact.source_id, fact.target_id)]
-            if len(found) >= limit:
-                return list(found.values())
-        frontier = [i for i in dict.fromkeys(following) if i not in visited][: _MOST_VISITED - len(visited)]
-        visited.update(frontier)
-    return list(found.values())
-
-
-async def _path(caller: Caller, name: str, target: str, hops: int, as_of: str | None) -> list[Fact]:
-    """Return the facts of a shortest path between two entities; empty if there is none within the hops.
-
-    Each hop goes on from the end with fewer entities to go on from, and so seldom reads all neighbors of a hub.
-    """
-    begin, end = [{i: list[Fact]() for i in _ids_of(n, await _facts(caller, n, as_of))} for n in (name, target)]
-    if not begin.keys().isdisjoint(end):
-        return []
-    near, far, visited = (begin, list(begin)), (end, list(end)), 0
-    for _ in range(hops):
-        near, far = sorted((near, far), key=lambda side: len(side[1]))
-        reached, following = near[0], list[str]()
-        frontier = near[1][: _MOST_VISITED - visited]
-        visited += len(frontier)
-        for each in frontier:
-            for fact in await _facts(caller, each, as_of):
-                other = fact.target_id if fact.source_id == each else fact.source_id
-                if other not in reached:
-                    reached[other] = [*reached[each], fact]
-                    following.append(other)
-                if other in far[0]:
-                    return [*begin[other], *reversed(end[other])]
-        near = reached, following
-    return []
-
-
-def _ids_of(name: str, facts: Sequence[Fact]) -> set[str]:
-    """Return the ids of the entities with a name, given their facts; the name may be an alias or an id."""
-    ends = [((fact.source_id, fact.source), (fact.target_id, fact.target)) for fact in facts]
-    exact = {i for pair in ends for i, called in pair if i == name or canonical(called) == canonical(name)}
-    if exact or not ends:
-        return exact
-    common = {i for i, _ in ends[0]}
-    for pair in ends:
-        common &= {i for i, _ in pair}
-    return common
-
-
-# Erasure ------------------------------------------------------------------------------------------
-
-
-_SHOWN = 5  # texts of a kind, and names in a question
-
-
-class Consent(BaseModel):
-    """Answer of a user."""
-
-    erase: Annotated[bool, Field(description="Erase it? It can't be undone.")]
-
-
-async def ask_before_erasing(
-    ctx: Context[Any, Any],
-    entity: str | None,
-    episode: str | None,
-    session: str | None,
-    speaker: str | None,
-    with_episodes: bool,
-    dry_run: bool,
-    confirm: bool,
-) -> Consent | Elicit[Consent]:
-    """Ask the user, with the counts of a dry run; where the client can't ask, `confirm` decides."""
-    if dry_run or not can_ask(ctx):
-        return Consent(erase=confirm)
-    tools = toolset_of(ctx)
-    what: dict[str, Any] = {"entity": entity, "episode": episode, "session": session, "speaker": speaker}
-    plan = await tools.caller().memory.aforget(**what, with_episodes=with_episodes, dry_run=True)
-    [named] = [f"{kind} {clean(name)!r}" for kind, name in what.items() if name is not None]
-    counts = ", ".join(f"{number} {name}" for name, number in plan.counts.items())
-    stays = "".join(f" {clean(each)}." for each in plan.remaining[:_SHOWN])
-    return Elicit(f"Erase {named} from the memory? It has {counts or 'no rows'}.{stays}", Consent)
-
-
-class AllTools(FullTools):
-    """All tools."""
-
     @tool("Erase from the memory", "admin", destructive=True)
     async def memory_forget(
         self,
@@ -604,19 +473,33 @@ class AllTools(FullTools):
             outcome = "Nothing was erased: the user did not agree."
         else:
             outcome = "Nothing was erased. Ask the user, and only after a yes call again with confirm=true."
-        return _reported(done, outcome, erased=erase)
+        return erasure_report(done, outcome, erased=erase)
 
 
-def _reported(done: Forgotten, outcome: str, *, erased: bool) -> CallToolResult:
-    report = Erasure(
-        erased=erased,
-        counts=dict(done.counts),
-        examples={kind: [clean(text) for text in texts[:_SHOWN]] for kind, texts in done.examples.items()},
-        remaining=[clean(each) for each in done.remaining],
-        left=[clean(each) for each in done.left],
-    )
-    lines = [f"- {number} {name}" for name, number in report.counts.items()]
-    lines += [f"- {kind}, such as: {text}" for kind, texts in report.examples.items() for text in texts]
-    lines += [f"- stays: {each}" for each in report.remaining]
-    lines += [f"- not erased yet, call again: {each}" for each in report.left]
-    return result(report, f"{outcome}\n{fenced(chr(10).join(lines))}")
+def _require_few(rows: int) -> None:
+    if rows > _MOST_ROWS:
+        raise InvalidInput(
+            f"the scope has more than {counted(_MOST_ROWS, 'row')}: export it to a file, with graphmem export"
+        )
+
+
+async def scope_stats(caller: Caller) -> list[ScopeStats]:
+    """Return the counts of the scopes of a caller."""
+    found = [await caller.memory.in_scope(scope).astats() for scope in caller.access.scopes]
+    return [
+        ScopeStats(
+            scope=clean(one.scope),
+            entities=one.entities,
+            facts=one.edges,
+            current_facts=one.active_edges,
+            episodes=one.episodes,
+            waiting_episodes=one.pending_episodes,
+            failed_episodes=one.failed_episodes,
+            communities=one.communities,
+        )
+        for one in found
+    ]
+
+
+def _relation(text: str) -> str:
+    return "_".join(text.casefold().replace("_", " ").split())

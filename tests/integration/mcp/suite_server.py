@@ -39,7 +39,7 @@ from pydantic import Field
 
 from graphmem.adapters.cli import main
 from graphmem.adapters.mcp import full, server
-from graphmem.adapters.mcp.server import add_prompts as add_own_prompts
+from graphmem.adapters.mcp.resources import add_prompts as add_own_prompts
 from graphmem.adapters.mcp.tools import ToolSet, ToolSpec
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=="
@@ -190,7 +190,7 @@ TOOLS: dict[str, Callable[..., Any]] = {
 }
 
 
-class SuiteTools(full.AllTools):
+class SuiteTools(full.FullTools):
     """All tools, and those of the suite; they need the right to read."""
 
     def tools(self) -> list[tuple[Tool, ToolSpec]]:
@@ -242,6 +242,6 @@ def add_prompts(to: MCPServer[Any], tools: ToolSet) -> None:
 
 
 if __name__ == "__main__":
-    server.AllTools = SuiteTools
+    server.FullTools = SuiteTools
     server.add_prompts = add_prompts
     main()

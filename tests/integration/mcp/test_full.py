@@ -502,7 +502,7 @@ def test_resources_show_counts_entities_sessions_episodes_and_communities(memory
 
 
 def test_the_resource_of_a_community_reads_it_among_many(memory: GraphMemory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graphmem.adapters.mcp.server._MOST_NAMES", 1)
+    monkeypatch.setattr("graphmem.adapters.mcp.resources._MOST_NAMES", 1)
     memory.add_facts([("Oslo", "near", "Moss")])
     memory.admin.refresh_communities()
     [*_, smallest] = memory.communities()

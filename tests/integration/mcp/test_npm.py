@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from graphmem.adapters.mcp.full import AllTools
+from graphmem.adapters.mcp.full import FullTools
 from tests.integration.mcp.clients import SUITE_SERVER, Served, served
 from tests.integration.mcp.npm import npm
 
@@ -131,5 +131,5 @@ def test_the_inspector_lists_the_tools(replica: Served, tmp_path: Path) -> None:
     asked = ("mcp-inspector", "--cli", replica.url, "--transport", "http", "--method", "tools/list")
     listed = json.loads(npx(tmp_path, INSPECTOR, *asked))
     assert sorted(each["name"] for each in listed["tools"]) == [
-        name for name in dir(AllTools) if name.startswith("memory_")
+        name for name in dir(FullTools) if name.startswith("memory_")
     ]
