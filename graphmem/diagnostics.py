@@ -11,7 +11,7 @@ from typing import Literal
 
 from graphmem.ingest.failures import Failure
 from graphmem.ingest.queue import ExtractionQueue
-from graphmem.migrate.states import JOB, SHADOW
+from graphmem.migrate.tokens import JOB, SHADOW
 from graphmem.models import Episode, EpisodeQuery, Scope, utc_now
 from graphmem.protocols import Extractor, GraphBackend, VectorIndex, problem_of
 from graphmem.results import Check, QueueError, QueueState, Stats, UpkeepState

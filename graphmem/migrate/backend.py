@@ -14,7 +14,8 @@ from typing import Any, TypeVar, cast
 
 from graphmem.errors import StoreMoved
 from graphmem.migrate.follower import Batch, Follower
-from graphmem.migrate.states import Open, Route, Routes, next_version, open_existing
+from graphmem.migrate.states import Open, Route, Routes, open_existing
+from graphmem.migrate.tokens import next_version
 from graphmem.migrate.transfer import ChangedRows, rows_of
 from graphmem.migrate.verify import Read
 from graphmem.models import Changes, Episode, Scope
@@ -71,7 +72,7 @@ class _Local(threading.local):
 class DualWriteBackend:
     """A primary with a secondary that gets the same changes; outside of a migration it only passes calls on.
 
-    Each transaction of the primary also stores a new token in the scopes that it changes (`graphmem.migrate.states`).
+    Each transaction of the primary also stores a new token in the scopes that it changes (`graphmem.migrate.tokens`).
     The changes then go to the secondary in the background (`Follower`): callers neither wait for it nor see its errors.
     A write that the store refuses because of another mark is repeated on the store that has taken over.
     See `following_backend` for the parameters.

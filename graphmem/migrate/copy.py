@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any
 
 from graphmem.errors import Conflict, GraphMemError, InvalidInput
-from graphmem.migrate.states import JOB, SHADOW, is_usable, new_token, put_token, repair_token, token_of
+from graphmem.migrate.tokens import JOB, SHADOW, is_usable, new_token, put_token, repair_token, token_of
 from graphmem.models import (
     FORGETTING,
     Alias,

@@ -14,11 +14,11 @@ from typing import Literal
 from graphmem.background import BackgroundJob
 from graphmem.errors import Conflict, InvalidInput, StoreMoved
 from graphmem.migrate.copy import repair
-from graphmem.migrate.states import (
+from graphmem.migrate.states import is_followed
+from graphmem.migrate.tokens import (
     Version,
     advanced,
     is_equal,
-    is_followed,
     is_usable,
     late_slots,
     place_versions,

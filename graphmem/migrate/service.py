@@ -12,9 +12,7 @@ from graphmem.migrate.copy import OnRows, Rate, repair
 from graphmem.migrate.states import (
     DUAL,
     GOALS,
-    JOB,
     PHASES,
-    SHADOW,
     SOURCE_SERVES,
     SOURCE_STATES,
     STEPS,
@@ -22,14 +20,10 @@ from graphmem.migrate.states import (
     Open,
     Phase,
     Step,
-    is_equal,
-    is_usable,
     open_existing,
     plain_url,
-    scrub,
-    slots_of,
-    token_of,
 )
+from graphmem.migrate.tokens import JOB, SHADOW, is_equal, is_usable, scrub, slots_of, token_of
 from graphmem.migrate.verify import differences_of
 from graphmem.models import Model, Move, Scope, new_id, utc_now
 from graphmem.protocols import GraphBackend

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from graphmem.errors import StoreReadOnly
-from graphmem.migrate.states import JOB, SHADOW, is_equal, is_usable, token_of
+from graphmem.migrate.tokens import JOB, SHADOW, is_equal, is_usable, token_of
 from graphmem.models import Changes, EdgeQuery, EpisodeQuery, JobState, Model, Scope
 from graphmem.protocols import GraphBackend
 from graphmem.text import counted

@@ -21,7 +21,8 @@ from toy import ToyExtractor
 from graphmem import GraphMemory
 from graphmem.engine import Engine
 from graphmem.migrate.service import Migration
-from graphmem.migrate.states import JOB, SHADOW, Command
+from graphmem.migrate.states import Command
+from graphmem.migrate.tokens import JOB, SHADOW
 from graphmem.migrate.verify import Answers, read_only
 from graphmem.models import EpisodeQuery, JobState, Scope
 from graphmem.protocols import GraphBackend

@@ -16,7 +16,7 @@ from graphmem.errors import BackendUnavailable, InvalidInput, SchemaTooNew, Stor
 from graphmem.migrate.backend import DualWriteBackend, following_backend
 from graphmem.migrate.follower import Follower
 from graphmem.migrate.service import Migration
-from graphmem.migrate.states import SHADOW, is_equal, put_token, repair_token
+from graphmem.migrate.tokens import SHADOW, is_equal, put_token, repair_token
 from graphmem.migrate.verify import differences_of, verify
 from graphmem.models import (
     FORGETTING,

@@ -7,17 +7,7 @@ from typing import get_args
 
 import pytest
 
-from graphmem.migrate.states import (
-    GOALS,
-    PHASES,
-    SOURCE_SERVES,
-    SOURCE_STATES,
-    STEPS,
-    WAITING,
-    Command,
-    Phase,
-    Step,
-)
+from graphmem.migrate.states import GOALS, PHASES, SOURCE_SERVES, SOURCE_STATES, STEPS, WAITING, Command, Phase, Step
 from graphmem.models import MoveState
 
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "migrate.md"

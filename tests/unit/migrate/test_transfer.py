@@ -22,7 +22,7 @@ from graphmem.background import BackgroundJob
 from graphmem.migrate.copy import repair
 from graphmem.migrate.follower import Follower
 from graphmem.migrate.service import Migration
-from graphmem.migrate.states import JOB, is_equal
+from graphmem.migrate.tokens import JOB, is_equal
 from graphmem.migrate.verify import verify
 from graphmem.models import EdgeQuery, JobState, Scope
 from graphmem.protocols import GraphBackend
@@ -131,7 +131,7 @@ def test_changes_of_several_processes_reach_the_secondary_in_any_order(
 def test_more_processes_than_slots_of_the_token_wait_for_each_other(
     repairs: Counter[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rounds: Callable[[int], int]
 ) -> None:
-    monkeypatch.setattr("graphmem.migrate.states._SLOTS", PROCESSES - 1)
+    monkeypatch.setattr("graphmem.migrate.tokens._SLOTS", PROCESSES - 1)
     run(StoreMachine, tmp_path.name, repairs, rounds(100))
     assert repairs["migration"] == 0
 
