@@ -321,7 +321,7 @@ def choose_inference_question(llm: BaseChatModel | str | None, settings: Setting
         raise InvalidInput(
             "infer: no LLM is configured to infer facts about an entity; set llm, or leave out the entity"
         )
-    from graphmem.inference.service import inference_question
+    from graphmem.inference.by_model import inference_question
 
     return inference_question(llm, timeout=settings.extraction_timeout)
 

@@ -329,7 +329,7 @@ class Administration(ScopedMemory):
         limit = to_limit(limit)
         if about is None:
             return infer(*self._stored(), limit=limit, dry_run=dry_run, now=self._engine.clock())
-        from graphmem.inference.service import infer_about
+        from graphmem.inference.by_model import infer_about
 
         question = self._engine.inference_question
         entity = entity_called(self._engine.backend, self.scope, self._engine.stored_name(about))
