@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphmem.background import ScopedJob
-from graphmem.communities.refresh import Assignment, CommunityRefresh
+from graphmem.communities.assignment import Assignment
+from graphmem.communities.refresh import CommunityRefresh
 from graphmem.communities.results import FoundCommunity, Member
 from graphmem.communities.summaries import Summaries
 from graphmem.embed import Embedder

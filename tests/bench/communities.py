@@ -27,9 +27,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphmem.communities import refresh as refreshing
+from graphmem.communities.assignment import Assignment
 from graphmem.communities.detection import leiden, propagate
 from graphmem.communities.graph import EntityGraph, Pairs, in_units, modularity
-from graphmem.communities.refresh import Assignment, CommunityRefresh
+from graphmem.communities.refresh import CommunityRefresh
 from graphmem.models import Changes, Edge, Entity, MembershipQuery, Scope, new_id, utc_now
 from graphmem.protocols import GraphBackend
 from graphmem.registry import open_backend

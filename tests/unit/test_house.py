@@ -167,7 +167,7 @@ def test_facts_are_written_where_inferred_ones_follow_their_premises() -> None:
     named = {module: writes_of_facts(path) for module, path in MODULES.items() if module in LAYERED}
     found = {module for module, lines in named.items() if lines and not module.startswith("graphmem.testing")}
     # the other two write mentions only, and memberships that are built before the call
-    assert found == {"graphmem.inference.premises", "graphmem.upkeep.unmerge", "graphmem.communities.refresh"}
+    assert found == {"graphmem.inference.premises", "graphmem.upkeep.unmerge", "graphmem.communities.assignment"}
 
 
 def test_import_rules_see_lazy_relative_and_type_checking_imports(

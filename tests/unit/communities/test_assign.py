@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from graphmem.communities.refresh import ASSIGNMENT, Assignment, CommunityRefresh
+from graphmem.communities.assignment import ASSIGNMENT, Assignment
+from graphmem.communities.refresh import CommunityRefresh
 from graphmem.models import (
     Changes,
     CommunityQuery,

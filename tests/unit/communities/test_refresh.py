@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from graphmem.communities.refresh import Assignment, CommunityRefresh
+from graphmem.communities.assignment import Assignment
+from graphmem.communities.refresh import CommunityRefresh
 from graphmem.communities.summaries import AT_ONCE, Description, Material, Summaries
 from graphmem.errors import ExtractionFailed, GraphTooLarge
 from graphmem.llm.chat import NoReply
