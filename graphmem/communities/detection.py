@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphmem.communities.graph import UNIT, EntityGraph, Facts, Ints, Pairs, modularity, pairs_of, read_facts, runs
-from graphmem.communities.planning import Before
+from graphmem.communities.matching import Before
 from graphmem.errors import GraphTooLarge, InvalidInput, MissingExtra
 from graphmem.models import CommunityAlgorithm, Partition, Scope, propagation_tries
 from graphmem.models.arrays import entries

@@ -12,15 +12,14 @@ from datetime import timedelta
 from graphmem.communities.assignment import ASSIGNMENT
 from graphmem.communities.detection import best_algorithm, chunk_of, detected_by_store, partition_of
 from graphmem.communities.graph import CommunityFacts, read_facts
+from graphmem.communities.matching import Before, match_levels
 from graphmem.communities.planning import (
     REFUSED,
-    Before,
     Plan,
     Planner,
     Redact,
     Row,
     described_by,
-    match_levels,
     materials,
     refused,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from graphmem.communities.planning import Before, match_levels, moves
+from graphmem.communities.matching import Before, match_levels, moves
 from graphmem.models import Partition
 
 
