@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from graphmem.communities.service import Centroids
+from graphmem.communities.search import Centroids
 from graphmem.embed import Embedder
 from graphmem.index.entity_vectors import entity_entry
 from graphmem.models import Changes

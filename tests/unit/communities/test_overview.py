@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphmem.communities.service import Centroids, CommunitySearch
+from graphmem.communities.search import Centroids, CommunitySearch
 from graphmem.models import AsOf
 from graphmem.registry import open_backend
 from graphmem.testing.rows import community, day, entity, home, membership, put_communities, put_entities
