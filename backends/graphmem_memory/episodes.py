@@ -145,4 +145,4 @@ class MemoryEpisodes(MemoryRole, EpisodeStore):
             if entity_ids is not None:
                 of_entities = table.keys_of("entity", entity_ids)
                 candidates = of_entities if candidates is None else candidates & of_entities
-            return [row.mention for row in islice(table.read(scopes, candidates), limit)]
+            return [row.value for row in islice(table.read(scopes, candidates), limit)]

@@ -61,7 +61,7 @@ class MemoryEntities(MemoryRole, EntityStore):
                 (name, own(entity))
                 for name in dict.fromkeys(names)
                 for row in self._store.aliases.read([scope], self._store.aliases.keys_of("alias", [(scope, name)]))
-                if (entity := self._store.entities.get(row.alias.entity_id)) is not None
+                if (entity := self._store.entities.get(row.value.entity_id)) is not None
             ]
 
     def find_entities(
@@ -77,7 +77,7 @@ class MemoryEntities(MemoryRole, EntityStore):
         """Return all aliases of the entities, ordered by entity id, then alias."""
         with self._store.lock:
             table = self._store.aliases
-            found = [row.alias for row in table.read(scopes, table.keys_of("entity", entity_ids))]
+            found = [row.value for row in table.read(scopes, table.keys_of("entity", entity_ids))]
             return sorted(found, key=lambda a: (a.entity_id, a.alias, a.entity_type))
 
     def search_entities(
@@ -108,8 +108,7 @@ class MemoryEntities(MemoryRole, EntityStore):
         return EntityHit(own(entity), alias, degree=len(best), edge_types=len({e.edge_type for e in best}))
 
     def _edges_of(self, scopes: Sequence[Scope], entity_id: str) -> Iterable[Edge]:
-        table = self._store.edges
-        return table.read(scopes, table.keys_of("source", [entity_id]) | table.keys_of("target", [entity_id]))
+        return self._store.edges.read(scopes, self._store.edges_at([entity_id]))
 
 
 class MemoryEdges(MemoryRole, EdgeStore):
@@ -150,7 +149,7 @@ class MemoryEdges(MemoryRole, EdgeStore):
         if query.target_ids is not None:
             return edges.keys_of("target", query.target_ids)
         if query.touching is not None:
-            return edges.keys_of("source", query.touching) | edges.keys_of("target", query.touching)
+            return self._store.edges_at(query.touching)
         return None
 
     def record_retrievals(self, scopes: Sequence[Scope], edge_ids: Sequence[str], at: datetime) -> None:
@@ -181,11 +180,10 @@ class MemoryTraversal(MemoryRole, Traversal):
         """Collect the neighborhood of the seeds, following edges in both directions."""
         limits, now = limits or ExpandLimits(), utc_now()
         with self._store.lock:
-            table = self._store.edges
 
             def best_edges(node: str, at_most: int) -> list[Edge]:
-                keys = table.keys_of("source", [node]) | table.keys_of("target", [node])
-                seen = (e for e in table.read(scopes, keys) if follows(e, edge_types, as_of, now))
+                edges_at = self._store.edges.read(scopes, self._store.edges_at([node]))
+                seen = (e for e in edges_at if follows(e, edge_types, as_of, now))
                 return sorted(seen, key=best_first)[:at_most]
 
             def may_enter(node: str) -> bool:
@@ -248,10 +246,10 @@ class MemoryCommunities(MemoryRole, CommunityStore):
         elif query.community_ids is not None:
             candidates = table.keys_of("community", query.community_ids)
         for row in table.read(scopes, candidates, after=None if after is None else after.key):
-            community = communities.get(row.membership.community_id)
+            community = communities.get(row.value.community_id)
             on_level = query.level is None or (community is not None and community.level == query.level)
-            if on_level and membership_matches(row.membership, query):
-                yield row.membership
+            if on_level and membership_matches(row.value, query):
+                yield row.value
 
 
 class MemoryTraces(MemoryRole, RecallStore):

@@ -12,7 +12,7 @@ from heapq import merge
 from threading import RLock
 from typing import Any, Generic, Protocol, TypeVar
 
-from graphmem.errors import BackendUnavailable, InvalidInput, StoreMoved
+from graphmem.errors import BackendUnavailable, Conflict, InvalidInput, StoreMoved
 from graphmem.models import (
     Alias,
     AsOf,
@@ -56,28 +56,15 @@ class Row(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class AliasRow:
-    """An alias with its scope."""
-
-    scope: Scope
-    alias: Alias
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class MentionRow:
-    """A mention with its scope."""
+class Scoped(Generic[T]):
+    """A value that doesn't name its scope, with its scope."""
 
     scope: Scope
-    mention: Mention
-
-
-@dataclass(frozen=True, slots=True)
-class MembershipRow:
-    """A membership with its scope."""
-
-    scope: Scope
-    membership: Membership
+    value: T
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,34 +76,10 @@ class ClaimRow:
     until: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class IndexRow:
-    """An index entry with its scope."""
-
-    scope: Scope
-    entry: IndexEntry
-
-
-@dataclass(frozen=True, slots=True)
-class StateRow:
-    """The state of a scope's index."""
-
-    scope: Scope
-    state: IndexState
-
-
-@dataclass(frozen=True, slots=True)
-class JobStateRow:
-    """A job state of upkeep with its scope."""
-
-    scope: Scope
-    job_state: JobState
-
-
 K = TypeVar("K", str, tuple[str, ...], MembershipKey)
 R = TypeVar("R", bound=Row)
 
-Undo = Callable[[], None]
+Undo = Callable[[], object]
 
 
 class Table(Generic[K, R]):
@@ -124,6 +87,8 @@ class Table(Generic[K, R]):
 
     Parameters
     ----------
+    noun
+        What a row is, for errors.
     journal
         Receives the undo of each change.
     indexes
@@ -134,10 +99,12 @@ class Table(Generic[K, R]):
 
     def __init__(
         self,
+        noun: str,
         journal: list[Undo],
         indexes: Mapping[str, Callable[[R], Iterable[Hashable]]],
         sorted_index: str | None = None,
     ) -> None:
+        self._noun = noun
         self._journal = journal
         self._indexes = indexes
         self._sorted_index = sorted_index
@@ -150,6 +117,36 @@ class Table(Generic[K, R]):
         """Return a row or None."""
         return self._rows.get(key)
 
+    def held(self, scope: Scope, key: K) -> R | None:
+        """Return a row of a scope or None."""
+        row = self._rows.get(key)
+        return row if row is not None and row.scope == scope else None
+
+    def require(self, scope: Scope, key: K) -> R:
+        """Return a row of a scope.
+
+        Raises
+        ------
+        InvalidInput
+            If the scope has no such row.
+        """
+        row = self.held(scope, key)
+        if row is None:
+            raise InvalidInput(f"{self._noun} {key} is not in scope {scope}")
+        return row
+
+    def require_free(self, scope: Scope, key: K) -> None:
+        """Check that no row of another scope has a key.
+
+        Raises
+        ------
+        Conflict
+            If one has it; the error says nothing about the other scope.
+        """
+        row = self._rows.get(key)
+        if row is not None and row.scope != scope:
+            raise Conflict(f"{self._noun} id {key} is taken")
+
     def fill(self, other: Table[K, R]) -> None:
         """Copy the rows of another table into this empty one."""
         self._rows = dict(other._rows)
@@ -160,10 +157,12 @@ class Table(Generic[K, R]):
     def put(self, key: K, row: R | None) -> None:
         """Insert or replace a row, or delete it with None."""
         old = self._set(key, row)
-        self._journal.append(lambda: self._undo(key, old))
+        self._journal.append(lambda: self._set(key, old))
 
-    def _undo(self, key: K, old: R | None) -> None:
-        self._set(key, old)
+    def clear(self, scope: Scope) -> None:
+        """Delete all rows of a scope."""
+        for key in list(self._keys.get(scope, ())):
+            self.put(key, None)
 
     def _set(self, key: K, row: R | None) -> R | None:
         old = self._rows.pop(key, None)
@@ -251,13 +250,15 @@ class Store:
         self._journal: list[Undo] = []
         self._depth = 0
         self.entities = Table[str, Entity](
-            self._journal, {"name": lambda e: [(e.scope, e.canonical_name, e.entity_type)]}
+            "entity", self._journal, {"name": lambda e: [(e.scope, e.canonical_name, e.entity_type)]}
         )
-        self.aliases = Table[tuple[str, ...], AliasRow](
+        self.aliases = Table[tuple[str, ...], Scoped[Alias]](
+            "alias",
             self._journal,
-            {"alias": lambda a: [(a.scope, a.alias.alias)], "entity": lambda a: [a.alias.entity_id]},
+            {"alias": lambda a: [(a.scope, a.value.alias)], "entity": lambda a: [a.value.entity_id]},
         )
         self.edges = Table[str, Edge](
+            "edge",
             self._journal,
             {
                 "source": lambda e: [e.source_id],
@@ -268,6 +269,7 @@ class Store:
             },
         )
         self.episodes = Table[str, Episode](
+            "episode",
             self._journal,
             {
                 "external": lambda e: [(e.scope, e.external_id)] if e.external_id is not None else [],
@@ -278,16 +280,19 @@ class Store:
             },
             sorted_index="session",
         )
-        self.mentions = Table[tuple[str, ...], MentionRow](
+        self.mentions = Table[tuple[str, ...], Scoped[Mention]](
+            "mention",
             self._journal,
-            {"entity": lambda m: [m.mention.entity_id], "episode": lambda m: [m.mention.episode_id]},
+            {"entity": lambda m: [m.value.entity_id], "episode": lambda m: [m.value.episode_id]},
         )
-        self.communities = Table[str, Community](self._journal, {})
-        self.memberships = Table[MembershipKey, MembershipRow](
+        self.communities = Table[str, Community]("community", self._journal, {})
+        self.memberships = Table[MembershipKey, Scoped[Membership]](
+            "membership",
             self._journal,
-            {"community": lambda m: [m.membership.community_id], "entity": lambda m: [m.membership.entity_id]},
+            {"community": lambda m: [m.value.community_id], "entity": lambda m: [m.value.entity_id]},
         )
         self.recalls = Table[str, RecallTrace](
+            "recall",
             self._journal,
             {
                 "entity": lambda r: {*(s.entity_id for s in r.seeds), *(f.entity_id for f in r.facts)},
@@ -295,25 +300,33 @@ class Store:
                 "episode": lambda r: {e.episode_id for e in r.episodes},
             },
         )
-        self.merges = Table[str, Merge](self._journal, {"entity": lambda m: [m.kept_id, m.merged.id]})
-        self.index = Table[tuple[str, ...], IndexRow](
-            self._journal, {"key": lambda i: [(i.scope, i.entry.kind, i.entry.key)]}
+        self.merges = Table[str, Merge]("merge", self._journal, {"entity": lambda m: [m.kept_id, m.merged.id]})
+        self.index = Table[tuple[str, ...], Scoped[IndexEntry]](
+            "index entry", self._journal, {"key": lambda i: [(i.scope, i.value.kind, i.value.key)]}
         )
-        self.job_states = Table[tuple[str, ...], JobStateRow](self._journal, {})
-        self.index_states = Table[str, StateRow](self._journal, {})
+        self.job_states = Table[tuple[str, ...], Scoped[JobState]]("job state", self._journal, {})
+        self.index_states = Table[str, Scoped[IndexState]]("index state", self._journal, {})
         self.move: Move | None = None
         self._position = 0
-        self.claims = Table[str, ClaimRow](self._journal, {"owner": lambda c: [c.owner]})
+        self.claims = Table[str, ClaimRow]("claim", self._journal, {"owner": lambda c: [c.owner]})
+
+    def edges_at(self, entity_ids: Iterable[str]) -> set[str]:
+        """Return the ids of the edges that begin or end at any of the entities."""
+        ids = list(entity_ids)
+        return self.edges.keys_of("source", ids) | self.edges.keys_of("target", ids)
 
     def copy(self) -> Store:
         """Return another store with the same rows and mark."""
         copied = Store()
         with self.lock:
             copied._position, copied.move = self._position, self.move
-            for name, table in vars(self).items():
-                if isinstance(table, Table):
-                    vars(copied)[name].fill(table)
+            for table, own_table in zip(copied.tables(), self.tables(), strict=True):
+                table.fill(own_table)
         return copied
+
+    def tables(self) -> list[Table[Any, Any]]:
+        """Return all tables, always in the same order."""
+        return [value for value in vars(self).values() if isinstance(value, Table)]
 
     def next_position(self) -> int:
         """Return a number greater than all before."""

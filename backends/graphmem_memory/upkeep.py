@@ -10,7 +10,7 @@ from itertools import islice
 from graphmem.errors import InvalidInput
 from graphmem.models import Edge, Entity, IndexEntry, IndexKind, IndexState, JobState, Merge, MergeQuery, Scope, decayed
 from graphmem.protocols import IndexStore, MergeStore, UpkeepStore, require_no_cursor
-from graphmem_memory.tables import IndexRow, JobStateRow, K, MemoryRole, R, StateRow, Store, Table, edge_is_visible
+from graphmem_memory.tables import MemoryRole, Scoped, Store, edge_is_visible
 
 
 class MemoryIndex(MemoryRole, IndexStore):
@@ -26,20 +26,20 @@ class MemoryIndex(MemoryRole, IndexStore):
     ) -> list[IndexEntry]:
         """Return a page of entries after a position."""
         with self._store.lock:
-            rows = self._store.index.read([scope], after=(f"{after:020d}",))
-            return list(islice((row.entry for row in rows if kind in (None, row.entry.kind)), limit))
+            rows = self._store.index.read([scope], after=_index_key(after))
+            return list(islice((row.value for row in rows if kind in (None, row.value.kind)), limit))
 
     def find_index(self, scope: Scope, kind: IndexKind, keys: Sequence[str]) -> list[IndexEntry]:
         """Return the entries with these keys, ordered by key."""
         with self._store.lock:
             table = self._store.index
             rows = table.read([scope], table.keys_of("key", [(scope, kind, key) for key in keys]))
-            return sorted((row.entry for row in rows), key=lambda entry: entry.key)
+            return sorted((row.value for row in rows), key=lambda entry: entry.key)
 
     def find_unindexed(self, scope: Scope, kind: IndexKind, *, after: str = "", limit: int = 1000) -> list[str]:
         """Return ids of rows without a complete entry, in ascending order."""
         with self._store.lock:
-            entries = [row.entry for row in self._store.index.read([scope])]
+            entries = [row.value for row in self._store.index.read([scope])]
             indexed = {entry.key for entry in entries if entry.kind == kind and entry.complete}
             return list(islice((i for i in self._ids(scope, kind, after) if i not in indexed), limit))
 
@@ -59,7 +59,7 @@ class MemoryIndex(MemoryRole, IndexStore):
         with self._writing():
             rows = list(self._store.index.read([scope]))
             for row in rows:
-                self._store.index.put((f"{row.entry.position:020d}",), None)
+                self._store.index.put(_index_key(row.value.position), None)
             _put_state(self._store, scope, IndexState(None, state_of(self._store, scope).generation + 1))
             return len(rows)
 
@@ -67,11 +67,11 @@ class MemoryIndex(MemoryRole, IndexStore):
 def state_of(store: Store, scope: Scope) -> IndexState:
     """Return the model and the generation of a scope's index."""
     row = store.index_states.get(scope.key)
-    return IndexState() if row is None else row.state
+    return IndexState() if row is None else row.value
 
 
 def _put_state(store: Store, scope: Scope, state: IndexState) -> None:
-    store.index_states.put(scope.key, StateRow(scope, state))
+    store.index_states.put(scope.key, Scoped(scope, state))
 
 
 def put_entry(store: Store, scope: Scope, entry: IndexEntry) -> None:
@@ -85,19 +85,21 @@ def put_entry(store: Store, scope: Scope, entry: IndexEntry) -> None:
             raise InvalidInput(f"index of scope {scope}: built with {state.model!r}, not with {entry.model!r}")
     _remove_entry(store, scope, entry.kind, entry.key)
     position = store.next_position()
-    store.index.put((f"{position:020d}",), IndexRow(scope, replace(entry, position=position)))
+    store.index.put(_index_key(position), Scoped(scope, replace(entry, position=position)))
+
+
+def _index_key(position: int) -> tuple[str]:
+    return (f"{position:020d}",)
 
 
 def _require_row(store: Store, scope: Scope, entry: IndexEntry) -> None:
-    tables: dict[IndexKind, Callable[[str], object]] = {
-        "episode": store.episodes.get,
-        "fact": store.edges.get,
-        "entity": store.entities.get,
+    held: dict[IndexKind, Callable[[Scope, str], object]] = {
+        "episode": store.episodes.held,
+        "fact": store.edges.held,
+        "entity": store.entities.held,
     }
-    if entry.kind != "name":
-        row = tables[entry.kind](entry.key)
-        if row is None or getattr(row, "scope", None) != scope:
-            raise InvalidInput(f"{entry.kind} {entry.key} is not in scope {scope}")
+    if entry.kind != "name" and held[entry.kind](scope, entry.key) is None:
+        raise InvalidInput(f"{entry.kind} {entry.key} is not in scope {scope}")
 
 
 def _remove_entry(store: Store, scope: Scope, kind: IndexKind, key: str) -> None:
@@ -151,7 +153,7 @@ class MemoryUpkeep(MemoryRole, UpkeepStore):
     def find_job_states(self, scope: Scope) -> list[JobState]:
         """Return the job states of a scope, ordered by job."""
         with self._store.lock:
-            return [row.job_state for row in self._store.job_states.read([scope])]
+            return [row.value for row in self._store.job_states.read([scope])]
 
     def decay_retrievals(
         self, scope: Scope, *, rate: float, idle_since: datetime, since: datetime | None, now: datetime, after: str = ""
@@ -195,9 +197,8 @@ class MemoryUpkeep(MemoryRole, UpkeepStore):
         return sum(edge.is_active for edge in self._edges_about(entity_id))
 
     def _edges_about(self, entity_id: str) -> Iterator[Edge]:
-        table = self._store.edges
-        keys = table.keys_of("source", [entity_id]) | table.keys_of("target", [entity_id])
-        return (edge for key in keys if (edge := table.get(key)) is not None)
+        keys = self._store.edges_at([entity_id])
+        return (edge for key in keys if (edge := self._store.edges.get(key)) is not None)
 
     def find_edges_of_episodes(self, scope: Scope, episode_ids: Sequence[str]) -> list[str]:
         """Return ids of the facts stated by these episodes."""
@@ -208,7 +209,11 @@ class MemoryUpkeep(MemoryRole, UpkeepStore):
     def clear(self, scope: Scope) -> None:
         """Remove everything of a scope; the generation of its index stays, so that no value is used twice."""
         with self._writing():
-            _clear(self._store, scope)
+            store = self._store
+            state = state_of(store, scope)
+            for table in store.tables():
+                table.clear(scope)
+            _put_state(store, scope, IndexState(None, state.generation + 1))
 
     def scrub(self) -> bool:
         """Do nothing: nothing is on disk."""
@@ -217,31 +222,4 @@ class MemoryUpkeep(MemoryRole, UpkeepStore):
 
 def put_job_state(store: Store, scope: Scope, job_state: JobState) -> None:
     """Insert or replace a job state."""
-    store.job_states.put((scope.key, job_state.job), JobStateRow(scope, job_state))
-
-
-def _clear(store: Store, scope: Scope) -> None:
-    generation = state_of(store, scope).generation
-    _drop(store.claims, scope, (episode.id for episode in store.episodes.read([scope])))
-    _drop(store.recalls, scope, (trace.id for trace in store.recalls.read([scope])))
-    _drop(store.memberships, scope, (row.membership.key for row in store.memberships.read([scope])))
-    _drop(store.communities, scope, (row.id for row in store.communities.read([scope])))
-    _drop(store.merges, scope, (row.id for row in store.merges.read([scope])))
-    mentions = ((row.mention.episode_id, row.mention.entity_id) for row in store.mentions.read([scope]))
-    _drop(store.mentions, scope, mentions)
-    _drop(store.edges, scope, (edge.id for edge in store.edges.read([scope])))
-    aliases = ((scope.key, row.alias.alias, row.alias.entity_type) for row in store.aliases.read([scope]))
-    _drop(store.aliases, scope, aliases)
-    _drop(store.entities, scope, (entity.id for entity in store.entities.read([scope])))
-    _drop(store.episodes, scope, (episode.id for episode in store.episodes.read([scope])))
-    _drop(store.index, scope, ((f"{row.entry.position:020d}",) for row in store.index.read([scope])))
-    _drop(store.job_states, scope, ((scope.key, row.job_state.job) for row in store.job_states.read([scope])))
-    store.index_states.put(
-        scope.key, StateRow(scope, replace(state_of(store, scope), model=None, generation=generation + 1))
-    )
-
-
-def _drop(table: Table[K, R], scope: Scope, keys: Iterable[K]) -> None:
-    for key in list(keys):
-        if (row := table.get(key)) is not None and row.scope == scope:
-            table.put(key, None)
+    store.job_states.put((scope.key, job_state.job), Scoped(scope, job_state))

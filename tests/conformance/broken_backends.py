@@ -347,10 +347,10 @@ class LeavesMentionsOfForgottenEpisodes(Sound):
     def write(self, scope: Scope, changes: Changes) -> None:
         gone = [removal.id for removal in changes.removals if removal.kind == "episode"]
         with self._store.all_or_nothing():
-            left = [row for row in self._store.mentions.read([scope]) if row.mention.episode_id in gone]
+            left = [row for row in self._store.mentions.read([scope]) if row.value.episode_id in gone]
             super().write(scope, changes)
             for row in left:
-                self._store.mentions.put((row.mention.episode_id, row.mention.entity_id), row)
+                self._store.mentions.put((row.value.episode_id, row.value.entity_id), row)
 
 
 class ClearsWithoutAGeneration(Sound):
