@@ -15,7 +15,6 @@ from graphmem.models import (
     EdgeKey,
     EdgeType,
     EpisodeQuery,
-    ExpandLimits,
     Scope,
     Subgraph,
 )
@@ -30,19 +29,10 @@ from graphmem.recall.periods import asks_ahead, asks_end
 from graphmem.recall.routing import HeuristicRouter, plan
 from graphmem.recall.seeds import EntityEmbeddings, entity_vectors, find_seeds, query_cosines
 from graphmem.recall.sources import Sources, sources_of, with_trust
-from graphmem.recall.subgraph import (
-    ahead_factors,
-    not_expired,
-    stated_in,
-    with_ended,
-    with_facts_of_hubs,
-    with_only,
-    with_past,
-    with_unknown_beginnings,
-)
+from graphmem.recall.subgraph import Neighborhood, with_only
 from graphmem.recall.walks import Walk, walk_breadth_first
 from graphmem.results import Fact, RecallResult, ScoreParts, Seed, Strategy
-from graphmem.telemetry import in_span, timed
+from graphmem.telemetry import in_span
 from graphmem.text.normalize import query_words
 from graphmem.trust import LEVELS
 
@@ -159,7 +149,7 @@ class _Run:
         most = options.limit if any_trust else _TRUST_POOL * options.limit
         while True:
             facts = self.best_facts(scored, stated, most, versions=not any_trust)
-            sources = sources_of(*self._store, facts)
+            sources = sources_of(self.context.backend, self.context.scopes, facts)
             trusted = tuple(_first_of_each(with_trust(facts, sources, options.min_trust), _key))
             if any_trust or len(trusted) >= options.limit or len(facts) < most:
                 return scored, trusted, sources
@@ -178,46 +168,32 @@ class _Run:
 
     def _expanded(self) -> Subgraph:
         """Return the subgraph of the current facts around the seeds; of all types if the routed ones have none."""
-        options = self.options
-        graph = self._expand(self.edge_types)
+        options, around = self.options, self._around
+        hops = options.hops(self.strategy)
+        graph = around.expand(hops, self.edge_types)
         if not graph.edge_ids and self.edge_types != options.edge_types:
-            graph = self._expand(())
-        if options.filters is None or not options.hops(self.strategy):
-            return graph
-        return with_facts_of_hubs(*self._store, graph, self._seed_ids, options.edge_types, options.as_of, self._limits)
-
-    def _expand(self, edge_types: tuple[EdgeType, ...]) -> Subgraph:
-        hops = self.options.hops(self.strategy)
-        with timed("graph_traversal_duration_ms", depth=str(hops)):
-            return self.context.backend.expand(
-                self.context.scopes,
-                self._seed_ids,
-                hops=hops,
-                edge_types=edge_types,
-                as_of=self.options.as_of,
-                limits=self._limits,
-            )
+            graph = around.expand(hops, ())
+        return graph if options.filters is None or not hops else around.with_facts_of_hubs(graph)
 
     def _of_other_times(self, graph: Subgraph) -> tuple[Subgraph, Float64s]:
         """Add the facts of other times that are asked for; return the factor of each, below 1 unless it holds now."""
-        options, ids, limits = self.options, self._seed_ids, self._limits
+        options, around = self.options, self._around
         if not options.hops(self.strategy):
             return graph, np.ones(len(graph.edge_ids))
         if options.as_of is None:
-            graph, factors = with_past(*self._store, graph, ids, options.edge_types, limits)
+            graph, factors = around.with_past(graph)
             if asks_end(self.query):
                 factors = np.ones(len(factors))
             now = self.context.now
             if (graph.valid_from > now.timestamp()).any() and not asks_ahead(self.query, now):
-                factors = factors * ahead_factors(*self._store, graph, now)
+                factors = factors * around.ahead_factors(graph, now)
             return graph, factors
         holding = len(graph.edge_ids)
         if options.ended_after is not None:
-            between = options.ended_after, options.as_of.valid
-            graph = with_ended(*self._store, graph, ids, options.edge_types, limits, between)
+            graph = around.with_ended(graph, (options.ended_after, options.as_of.valid))
         if options.only_ended:
             graph = with_only(graph, np.arange(len(graph.edge_ids)) >= holding)
-        graph = with_unknown_beginnings(*self._store, graph, ids, limits, options)
+        graph = around.with_unknown_beginnings(graph)
         return graph, np.ones(len(graph.edge_ids))
 
     def _filtered(self, graph: Subgraph, past: Float64s, *, live: bool) -> tuple[Subgraph, Float64s]:
@@ -225,10 +201,10 @@ class _Run:
         if not self.options.include_inferred:
             graph, past = with_only(graph, ~graph.inferred), past[~graph.inferred]
         if self.options.filters is not None:
-            kept = stated_in(*self._store, graph, self.options.filters)
+            kept = self._around.stated_in(graph, self.options.filters)
             graph, past = with_only(graph, kept), past[kept]
         if live:
-            kept = not_expired(*self._store, graph, self.context.now)
+            kept = self._around.not_expired(graph, self.context.now)
             graph, past = with_only(graph, kept), past[kept]
         return graph, past
 
@@ -265,16 +241,9 @@ class _Run:
         return [(m.entity_id, m.episode_id) for m in mentions if m.episode_id in seen]
 
     @property
-    def _store(self) -> tuple[GraphBackend, Sequence[Scope]]:
-        return self.context.backend, self.context.scopes
-
-    @property
-    def _seed_ids(self) -> list[str]:
-        return [seed.entity_id for seed in self.seeds]
-
-    @property
-    def _limits(self) -> ExpandLimits:
-        return ExpandLimits(max_frontier=self.options.max_frontier)
+    def _around(self) -> Neighborhood:
+        ids = [seed.entity_id for seed in self.seeds]
+        return Neighborhood(self.context.backend, self.context.scopes, ids, self.options)
 
     @in_span("graphmem.recall.select")
     def best_facts(self, scored: _Scored | None, stated: StatedFacts, most: int, *, versions: bool) -> list[Fact]:
