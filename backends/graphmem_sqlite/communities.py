@@ -6,7 +6,6 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from graphmem.errors import Conflict
 from graphmem.models import AsOf, Community, CommunityQuery, Membership, MembershipQuery, Scope
 from graphmem.protocols import CommunityStore
 from graphmem_sqlite.connection import SQLiteRole
@@ -18,6 +17,7 @@ from graphmem_sqlite.rows import (
     micros_or_none,
     moment,
     moment_or_none,
+    require_free,
     require_keys,
     scope_keys,
 )
@@ -112,7 +112,7 @@ class SQLiteCommunities(SQLiteRole, CommunityStore):
             values = {
                 **_values(connection, scopes, query, limit),
                 "after": after,
-                "ids": None if query.ids is None else as_json(dict.fromkeys(query.ids)),
+                "ids": None if query.ids is None else as_json(query.ids),
             }
             return [community_of(row) for row in connection.execute(community_statement(query), values)]
 
@@ -124,7 +124,7 @@ class SQLiteCommunities(SQLiteRole, CommunityStore):
         with self._database.reading() as connection:
             values = {
                 **_values(connection, scopes, query, limit),
-                "communities": None if query.community_ids is None else as_json(dict.fromkeys(query.community_ids)),
+                "communities": None if query.community_ids is None else as_json(query.community_ids),
                 "after_community": "" if after is None else after.community_id,
                 "after_entity": None if after is None else after.entity_id,
                 "after_since": None if after is None else micros(after.since),
@@ -144,7 +144,7 @@ def _values(
         "scopes": as_json(scope_keys(connection, scopes)),
         "limit": limit,
         "level": query.level,
-        "entities": None if query.entity_ids is None else as_json(dict.fromkeys(query.entity_ids)),
+        "entities": None if query.entity_ids is None else as_json(query.entity_ids),
         "moment": None if query.as_of is None else micros(min(query.as_of.valid, query.as_of.known)),
     }
 
@@ -212,11 +212,9 @@ def put_communities(
     rows = {c.id: c for c in communities}
     if not rows:
         return
-    keys: dict[str, int] = {}
-    for community_id, key, held_by in connection.execute(KNOWN_COMMUNITIES, (as_json(rows),)):
-        if held_by != scope_key:
-            raise Conflict(f"community id {community_id} is taken")  # says nothing about the other scope
-        keys[community_id] = key
+    found = connection.execute(KNOWN_COMMUNITIES, (as_json(rows),)).fetchall()
+    require_free("community", ((row[0], row[2]) for row in found), scope_key)
+    keys: dict[str, int] = {row[0]: row[1] for row in found}
     (last,) = connection.execute(LAST_COMMUNITY).fetchone()
     keys.update((i, key) for key, i in enumerate([i for i in rows if i not in keys], last + 1))
     parents = dict.fromkeys(c.parent_id for c in rows.values() if c.parent_id is not None and c.parent_id not in keys)

@@ -13,7 +13,7 @@ from typing import Any
 from graphmem.models import ActiveFact, AsOf, Edge, EdgeQuery, EdgeType, ExpandLimits, Scope, Subgraph, utc_now
 from graphmem.protocols import EdgeStore, Traversal, require_no_cursor
 from graphmem_sqlite.connection import SQLiteRole
-from graphmem_sqlite.rows import EDGE_COLUMNS, Row, as_json, edge_of, edge_type_of, micros, scope_keys
+from graphmem_sqlite.rows import EDGE_COLUMNS, Row, as_json, as_of_values, edge_of, edge_type_of, micros, scope_keys
 
 _PAGE = (
     "SELECT",
@@ -224,7 +224,7 @@ class SQLiteEdges(SQLiteRole, EdgeStore):
     def record_retrievals(self, scopes: Sequence[Scope], edge_ids: Sequence[str], at: datetime) -> None:
         """Count one retrieval of each edge and one access of each of its ends, atomically."""
         with self._database.writing() as connection:
-            values = {"ids": as_json(dict.fromkeys(edge_ids)), "scopes": as_json(scope_keys(connection, scopes))}
+            values = {"ids": as_json(edge_ids), "scopes": as_json(scope_keys(connection, scopes))}
             connection.execute(COUNT_RETRIEVALS, {**values, "at": micros(at)})
             connection.execute(COUNT_ACCESSES, values)
 
@@ -297,7 +297,7 @@ def _edge_values(query: EdgeQuery, now: datetime) -> dict[str, Any]:
         "relations": query.relations,
         "edge_types": query.edge_types,
     }
-    values: dict[str, Any] = {name: _distinct(items) for name, items in lists.items() if items is not None}
+    values: dict[str, Any] = {name: as_json(items) for name, items in lists.items() if items is not None}
     values["now"] = micros(now)
     if query.text is not None:
         values["text"] = query.text.encode("utf-8", "replace").decode().translate(_ASCII_LOWER)
@@ -306,15 +306,6 @@ def _edge_values(query: EdgeQuery, now: datetime) -> dict[str, Any]:
     if query.as_of is not None:
         values.update(as_of_values(query.as_of))
     return values
-
-
-def _distinct(items: Sequence[Any]) -> str:
-    return as_json(dict.fromkeys(items))
-
-
-def as_of_values(as_of: AsOf) -> dict[str, int]:
-    """Return the parameters of a moment."""
-    return {"valid": micros(as_of.valid), "known": micros(as_of.known)}
 
 
 # Traversal ----------------------------------------------------------------------------------------
@@ -394,7 +385,7 @@ class SQLiteTraversal(SQLiteRole, Traversal):
         statement, values = _statement(edge_types, as_of)
         edges: dict[int, Row] = {}
         with self._database.reading() as connection:
-            asked = {"ids": as_json(dict.fromkeys(seed_ids)), "scopes": as_json(scope_keys(connection, scopes))}
+            asked = {"ids": as_json(seed_ids), "scopes": as_json(scope_keys(connection, scopes))}
             nodes: dict[int, tuple[str, str, str]] = {row[0]: row[1:] for row in connection.execute(SEEDS, asked)}
             depth = dict.fromkeys(nodes, 0)
             frontier = list(nodes)

@@ -27,7 +27,7 @@ from typing import Any
 from graphmem.models import Alias, Entity, EntityHit, EntityQuery, Scope, utc_now
 from graphmem.protocols import COLLECTION_SIZE, EntityStore, index_words, question_words, word_scores
 from graphmem_sqlite.connection import SQLiteRole
-from graphmem_sqlite.rows import ENTITY_COLUMNS, as_json, entity_of, micros, scope_keys
+from graphmem_sqlite.rows import ENTITY_COLUMNS, as_json, as_of_values, entity_of, micros, scope_keys
 
 _ROWS_PER_WORD = 1000
 _SCORED = 200
@@ -189,7 +189,7 @@ class SQLiteEntities(SQLiteRole, EntityStore):
 
     def resolve_names(self, scope: Scope, names: Sequence[str]) -> list[tuple[str, Entity]]:
         """Return (name, entity) for each entity that has a name as alias."""
-        wanted = {"names": as_json(dict.fromkeys(names)), "scope": scope.key}
+        wanted = {"names": as_json(names), "scope": scope.key}
         with self._database.reading() as connection:
             return [(row[0], entity_of(row[1:])) for row in connection.execute(RESOLVE_NAMES, wanted)]
 
@@ -199,11 +199,11 @@ class SQLiteEntities(SQLiteRole, EntityStore):
         """Return a page of the entities that match, in ascending order of id."""
         values: dict[str, Any] = {"after": after, "limit": limit}
         if query.ids is not None:
-            values["ids"] = as_json(dict.fromkeys(query.ids))
+            values["ids"] = as_json(query.ids)
         if query.entity_types is not None:
             values["types"] = as_json(query.entity_types)
         if query.as_of is not None:
-            values["valid"], values["known"] = micros(query.as_of.valid), micros(query.as_of.known)
+            values |= as_of_values(query.as_of)
         with self._database.reading() as connection:
             values["scopes"] = as_json(scope_keys(connection, scopes))
             return [entity_of(row) for row in connection.execute(entity_statement(query), values)]
@@ -211,7 +211,7 @@ class SQLiteEntities(SQLiteRole, EntityStore):
     def find_aliases(self, scopes: Sequence[Scope], entity_ids: Sequence[str]) -> list[Alias]:
         """Return all aliases of the entities, ordered by entity id, then alias."""
         with self._database.reading() as connection:
-            values = {"ids": as_json(dict.fromkeys(entity_ids)), "scopes": as_json(scope_keys(connection, scopes))}
+            values = {"ids": as_json(entity_ids), "scopes": as_json(scope_keys(connection, scopes))}
             return [
                 Alias.model_construct(None, alias=alias, entity_type=entity_type, entity_id=entity_id)
                 for alias, entity_type, entity_id in connection.execute(FIND_ALIASES, values)
@@ -248,7 +248,7 @@ def _search_phrases(connection: sqlite3.Connection, scopes: Sequence[int], phras
     """Return entity key → its longest alias among the phrases; longest alias first, then by entity id."""
     if not phrases:
         return {}
-    values = {"scopes": as_json(scopes), "phrases": as_json(dict.fromkeys(phrases))}
+    values = {"scopes": as_json(scopes), "phrases": as_json(phrases)}
     aliases: dict[int, str] = {}
     for key, phrase in connection.execute(BY_PHRASE, values):
         aliases.setdefault(key, phrase)

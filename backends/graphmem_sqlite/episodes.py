@@ -24,6 +24,7 @@ from graphmem_sqlite.rows import (
     EPISODE_COLUMNS,
     add_scope,
     as_json,
+    as_of_values,
     episode_of,
     micros,
     micros_or_none,
@@ -236,7 +237,7 @@ class SQLiteEpisodes(SQLiteRole, EpisodeStore):
                 if episode.scope is not scope and episode.scope != scope:
                     raise InvalidInput(f"episode {episode.id}: its scope is {episode.scope}, the call's is {scope}")
             scope_key = add_scope(connection, scope)
-            wanted = as_json(dict.fromkeys(e.external_id for e in episodes if e.external_id is not None))
+            wanted = as_json(e.external_id for e in episodes if e.external_id is not None)
             known: dict[str, str] = dict(connection.execute(KNOWN_EXTERNAL, {"ids": wanted, "scope": scope_key}))
             results, fresh = distinct_episodes(episodes, known)
             for (taken,) in connection.execute(KNOWN_EPISODES, (as_json(fresh),)):
@@ -334,9 +335,9 @@ class SQLiteEpisodes(SQLiteRole, EpisodeStore):
         """Return mentions, ordered by (episode, entity) id."""
         values: dict[str, Any] = {"limit": limit}
         if entity_ids is not None:
-            values["entities"] = as_json(dict.fromkeys(entity_ids))
+            values["entities"] = as_json(entity_ids)
         if episode_ids is not None:
-            values["episodes"] = as_json(dict.fromkeys(episode_ids))
+            values["episodes"] = as_json(episode_ids)
         statement = _MENTIONS[entity_ids is not None, episode_ids is not None]
         with self._database.reading() as connection:
             values["scopes"] = as_json(scope_keys(connection, scopes))
@@ -375,11 +376,11 @@ def _values(query: EpisodeQuery) -> dict[str, Any]:
     """Return the parameters of a query."""
     values: dict[str, Any] = {"session": query.session_id, "before": query.before}
     if query.ids is not None:
-        values["ids"] = as_json(dict.fromkeys(query.ids))
+        values["ids"] = as_json(query.ids)
     if query.external_ids is not None:
-        values["external_ids"] = as_json(dict.fromkeys(query.external_ids))
+        values["external_ids"] = as_json(query.external_ids)
     if query.as_of is not None:
-        values["valid"], values["known"] = micros(query.as_of.valid), micros(query.as_of.known)
+        values |= as_of_values(query.as_of)
     for name, now in (("live", query.live_at), ("hidden", query.hidden_at)):
         if now is not None:
             values[f"{name}_at"], values[f"{name}_end"] = micros(now), micros(ended_by(query.as_of, now))
@@ -391,7 +392,7 @@ def _values(query: EpisodeQuery) -> dict[str, Any]:
             "roles": wanted.roles,
             "sources": wanted.sources,
         }
-        values |= {name: as_json(dict.fromkeys(given or ())) for name, given in lists.items()}
+        values |= {name: as_json(given or ()) for name, given in lists.items()}
         values["session_prefix"] = wanted.session_prefix
         values["metadata"] = json.dumps(wanted.metadata)
         equal = (one["$eq"] for one in wanted.metadata.values() if isinstance(one.get("$eq"), str))

@@ -131,7 +131,7 @@ class SQLiteIndex(SQLiteRole, IndexStore):
 
     def find_index(self, scope: Scope, kind: IndexKind, keys: Sequence[str]) -> list[IndexEntry]:
         """Return the entries with these keys, ordered by key."""
-        wanted = as_json(dict.fromkeys(keys))
+        wanted = as_json(keys)
         with self._database.reading() as connection:
             return [
                 index_entry(row)

@@ -6,11 +6,10 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
-from graphmem.errors import Conflict
 from graphmem.models import Merge, MergeQuery, Scope
 from graphmem.protocols import MergeStore, require_no_cursor
 from graphmem_sqlite.connection import SQLiteRole
-from graphmem_sqlite.rows import as_json, scope_keys
+from graphmem_sqlite.rows import as_json, require_free, scope_keys
 
 _OF_EACH_SCOPE = """
 SELECT m.body FROM json_each(:scopes) AS wanted CROSS JOIN merges AS k ON k.key IN (
@@ -58,9 +57,9 @@ class SQLiteMerges(SQLiteRole, MergeStore):
         require_no_cursor(after, newest_first=newest_first)
         values: dict[str, Any] = {"after": after, "limit": limit, "undone": int(query.undone)}
         if query.ids is not None:
-            values["ids"] = as_json(dict.fromkeys(query.ids))
+            values["ids"] = as_json(query.ids)
         if query.entity_ids is not None:
-            values["entities"] = as_json(dict.fromkeys(query.entity_ids))
+            values["entities"] = as_json(query.entity_ids)
         with self._database.reading() as connection:
             values["scopes"] = as_json(scope_keys(connection, scopes))
             rows = connection.execute(merge_statement(query, newest_first=newest_first), values)
@@ -87,9 +86,7 @@ def put_merges(connection: sqlite3.Connection, scope_key: int, merges: Sequence[
     """
     if not merges:
         return
-    for merge_id, holder in connection.execute(KNOWN_MERGES, (as_json(m.id for m in merges),)):
-        if holder != scope_key:
-            raise Conflict(f"merge id {merge_id} is taken")  # says nothing about the other scope
+    require_free("merge", connection.execute(KNOWN_MERGES, (as_json(m.id for m in merges),)), scope_key)
     connection.executemany(
         PUT_MERGE,
         [(m.id, scope_key, m.kept_id, m.merged.id, int(m.undone_at is not None), m.model_dump_json()) for m in merges],

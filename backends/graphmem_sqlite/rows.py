@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
-from graphmem.errors import InvalidInput
-from graphmem.models import EdgeBeginning, EdgeEnd, EdgeType, Properties, RowReader, Scope, metadata_matches
+from graphmem.errors import Conflict, InvalidInput
+from graphmem.models import AsOf, EdgeBeginning, EdgeEnd, EdgeType, Properties, RowReader, Scope, metadata_matches
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TYPES = {kind.value: kind for kind in EdgeType}
@@ -54,12 +54,17 @@ def moment(stored: int) -> datetime:
     return _EPOCH + timedelta(microseconds=stored)
 
 
-def as_json(values: Iterable[str | int]) -> str:
-    """Return values as one parameter that a statement reads with json_each.
+def as_json(values: Iterable[str | int | tuple[str, ...]]) -> str:
+    """Return values, each once, as one parameter that a statement reads with json_each.
 
     Texts with NUL, where json_each would end them, are left out: no row is found by them.
     """
-    return json.dumps([value for value in values if isinstance(value, int) or "\0" not in value])
+    return json.dumps([value for value in dict.fromkeys(values) if isinstance(value, int) or "\0" not in value])
+
+
+def as_of_values(as_of: AsOf) -> dict[str, int]:
+    """Return the parameters of a moment."""
+    return {"valid": micros(as_of.valid), "known": micros(as_of.known)}
 
 
 def stated_json(stated: Sequence[EdgeBeginning | EdgeEnd]) -> str | None:
@@ -124,7 +129,7 @@ _KIND = {ENTITY_KEYS: "entity", EDGE_KEYS: "edge", EPISODE_KEYS: "episode", COMM
 
 def scope_keys(connection: sqlite3.Connection, scopes: Iterable[Scope]) -> list[int]:
     """Return the keys of the scopes; unknown ones are left out."""
-    wanted = as_json(dict.fromkeys(scope.key for scope in scopes))
+    wanted = as_json(scope.key for scope in scopes)
     return [key for (key,) in connection.execute(SCOPE_KEYS, (wanted,))]
 
 
@@ -165,3 +170,16 @@ def require_keys(
         absent = next(i for i in ids if i not in found)
         raise InvalidInput(f"{_KIND[statement]} {absent} is not in scope {scope}")
     return found
+
+
+def require_free(noun: str, holders: Iterable[tuple[str, int]], scope_key: int) -> None:
+    """Check that ids are not taken in another scope, by (id, key of the scope that has it).
+
+    Raises
+    ------
+    Conflict
+        If another scope has an id; the error says nothing about that scope.
+    """
+    for row_id, holder in holders:
+        if holder != scope_key:
+            raise Conflict(f"{noun} id {row_id} is taken")

@@ -7,11 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import Any, TypeVar
 
-from graphmem.errors import Conflict
 from graphmem.models import AsOf, RecallQuery, RecallTrace, Scope, TracedEpisode, TracedFact, TracedSeed
 from graphmem.protocols import RecallStore, require_no_cursor
 from graphmem_sqlite.connection import SQLiteRole
-from graphmem_sqlite.rows import Row, as_json, micros, moment, scope_keys
+from graphmem_sqlite.rows import Row, as_json, micros, moment, require_free, scope_keys
 
 T = TypeVar("T")
 
@@ -109,7 +108,7 @@ class SQLiteTraces(SQLiteRole, RecallStore):
         """Return a page of the traces that match, each with all of its rows."""
         require_no_cursor(after, newest_first=newest_first)
         asked = {"ids": query.ids, "edges": query.edge_ids, "episodes": query.episode_ids, "entities": query.entity_ids}
-        values: dict[str, Any] = {name: as_json(dict.fromkeys(ids)) for name, ids in asked.items() if ids is not None}
+        values: dict[str, Any] = {name: as_json(ids) for name, ids in asked.items() if ids is not None}
         with self._database.reading() as connection:
             values.update(scopes=as_json(scope_keys(connection, scopes)), after=after, limit=limit)
             found = connection.execute(trace_statement(query, newest_first=newest_first), values).fetchall()
@@ -179,9 +178,7 @@ def add_traces(
     if not traces:
         return
     held: dict[str, int] = dict(connection.execute(KNOWN_RECALLS, (as_json(trace.id for trace in traces),)))
-    for recall_id, holder in held.items():
-        if holder != scope_key:
-            raise Conflict(f"recall id {recall_id} is taken")  # says nothing about the other scope
+    require_free("recall", held.items(), scope_key)
     (last,) = connection.execute(LAST_RECALL).fetchone()
     fresh: dict[str, RecallTrace] = {}
     for trace in traces:

@@ -122,7 +122,7 @@ class SQLiteUpkeep(SQLiteRole, UpkeepStore):
 
     def find_edges_of_episodes(self, scope: Scope, episode_ids: Sequence[str]) -> list[str]:
         """Return ids of the facts stated by these episodes."""
-        ids = as_json(dict.fromkeys(episode_ids))
+        ids = as_json(episode_ids)
         with self._database.reading() as connection:
             return [
                 edge_id

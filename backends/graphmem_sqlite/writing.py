@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
-from graphmem.errors import Conflict, InvalidInput
+from graphmem.errors import InvalidInput
 from graphmem.models import Changes, Edge, EdgeExpiry, Entity, Removal, Scope
 from graphmem.protocols import require_scope
 from graphmem_sqlite.communities import put_communities, put_memberships
@@ -25,6 +25,7 @@ from graphmem_sqlite.rows import (
     micros,
     micros_or_none,
     properties_json,
+    require_free,
     require_keys,
     stated_json,
 )
@@ -167,7 +168,7 @@ class _Write:
             return
         found = self._connection.execute(KNOWN_ENTITIES, (as_json(rows),)).fetchall()
         known = {row[0]: row for row in found}
-        _require_free("entity", ((row[0], row[2]) for row in found), self._scope_key)
+        require_free("entity", ((row[0], row[2]) for row in found), self._scope_key)
         self._entities = {row[0]: row[1] for row in found}
         (last,) = self._connection.execute(LAST_ENTITY).fetchone()
         fresh = (i for i in rows if i not in known)
@@ -266,7 +267,7 @@ class _Write:
         if not rows:
             return
         found = self._connection.execute(KNOWN_EDGES, (as_json(rows),)).fetchall()
-        _require_free("edge", ((row[0], row[2]) for row in found), self._scope_key)
+        require_free("edge", ((row[0], row[2]) for row in found), self._scope_key)
         keys: dict[str, int] = {row[0]: row[1] for row in found}
         known = frozenset(keys)
         (last,) = self._connection.execute(LAST_EDGE).fetchone()
@@ -393,12 +394,6 @@ def _run_in_order(
     """Run the statement of each model in the given order; adjacent models with the same statement share a call."""
     for statement, group in groupby(models, key=kind):
         connection.executemany(statement, [row(statement, model) for model in group])
-
-
-def _require_free(kind: str, held: Iterable[tuple[str, int]], scope_key: int) -> None:
-    for row_id, scope in held:
-        if scope != scope_key:
-            raise Conflict(f"{kind} id {row_id} is taken")  # says nothing about the other scope
 
 
 def _remove(connection: sqlite3.Connection, scope_key: int, removals: Sequence[Removal]) -> None:
