@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,28 +15,27 @@ from graphmem.errors import EmbeddingFailed, IndexMismatch, IndexUnavailable, St
 from graphmem.index.copies import MEMORY
 from graphmem.index.encoder import EpisodeEncoder
 from graphmem.models import AsOf, EpisodeQuery, RecallTrace, Scope, TracedEpisode, TracedSeed, is_live, utc_now
-from graphmem.models.arrays import Float32s, Float64s, Int64s
+from graphmem.models.arrays import Float32s, Int64s
 from graphmem.process import one_blas_thread
 from graphmem.protocols import GraphBackend, VectorHit, VectorIndex
 from graphmem.recall.evidence import Evidence
 from graphmem.recall.options import RecallOptions, SpreadingOptions
 from graphmem.recall.service import require_one_scope
 from graphmem.recall.traces import RecallRecorder
-from graphmem.search.confidence import confidences, overall
 from graphmem.search.corpus import Corpus
-from graphmem.search.graph_channel import best_first
 from graphmem.search.pipeline import CANDIDATES, Ranking, rank
 from graphmem.search.question import ParsedQuestion, parse_question
-from graphmem.search.rerank import RERANK_WEIGHT, RERANKED, Baseline, Reranker, baseline, spread, varied
-from graphmem.search.results import Channel, Found, Reason, SearchOptions, SearchResults, evidence_of
+from graphmem.search.rerank import RERANK_WEIGHT, RERANKED, Baseline, Reranker, baseline
+from graphmem.search.results import Found, SearchOptions, SearchResults, evidence_of
 from graphmem.search.search_index import SearchIndex
+from graphmem.search.selection import RankedEpisode, in_order, ranked_episodes
 from graphmem.search.speakers import USER, named_speaker
 from graphmem.telemetry import count, in_span, question_attributes, span
 from graphmem.text.first_person import first_person_of
 from graphmem.text.normalize import MAX_QUERY, canonical
 from graphmem.text.terms import terms
-from graphmem.trust import LEVELS, trust_of
 from graphmem.trust import USER as USER_NAME
+from graphmem.trust import trust_of
 
 CONSIDERED = 100
 """Episodes of a trace: the returned ones, then the next best."""
@@ -73,38 +71,6 @@ def search_trace(
     )
 
 
-_CHANNELS: dict[str, tuple[Channel, str]] = {
-    "lexical": ("lexical", "words"),
-    "sentence": ("semantic", "best sentence"),
-    "late": ("semantic", "late interaction"),
-    "fact": ("fact", "best fact"),
-    "graph": ("graph", "walk"),
-    "bridge": ("graph", "bridge"),
-    "speaker": ("prior", "speaker"),
-    "statement": ("prior", "statement"),
-    "self": ("prior", "first person"),
-    "instruction": ("prior", "instruction"),
-    "opening": ("prior", "opening"),
-    "session": ("prior", "session"),
-    "month": ("prior", "month"),
-    "date": ("prior", "date"),
-    "side": ("prior", "side"),
-    "rerank": ("rerank", "cross-encoder"),
-}
-_NEGLIGIBLE = 1e-9
-_MIN_ORDERED = 250  # minimum number of ranked positions
-
-
-class _RankedEpisode(NamedTuple):
-    """A ranked episode."""
-
-    episode_id: str
-    score: float
-    reasons: tuple[Reason, ...]
-    confidence: float
-    is_list: bool
-
-
 @dataclass(frozen=True, slots=True)
 class _CorpusView:
     """The episodes that a search ranks: the first `size` of the corpus, all that it had when the search began."""
@@ -121,7 +87,7 @@ class _Ranked:
 
     at: datetime
     degraded: list[str]
-    rows: Sequence[_RankedEpisode] = ()
+    rows: Sequence[RankedEpisode] = ()
     seeds: tuple[str, ...] = ()
     confidence: float = 0.0
     similarity: float = 0.0
@@ -281,14 +247,14 @@ class SearchService:
                 among = np.arange(view.size)
             sentence = None if hits is None or tokens is None else _sentences(hits, corpus, tokens.pooled, among)
             ranking = rank(corpus, asked, tokens, options, self._spreading, sentence=sentence, among=among)
-            order = _in_order(ranking.total, corpus, options, among)
+            order = in_order(ranking.total, corpus, options, among)
             best = {corpus.ids[i]: i for i in order[:RERANKED]}
         if reranker is not None:
             order = self._reranked(reranker, scopes, query, best, order, ranking, degraded)
         unknown = self._unknown_asker(scopes, asked, corpus, options.asked_by)
         with view.lock:
             asker = _only_asker(asked, corpus) if options.asked_by is None and not unknown else None
-            rows, seeds, confidence = _ranked_episodes(corpus, asked, ranking, order, options)
+            rows, seeds, confidence = ranked_episodes(corpus, asked, ranking, order, options)
             return _Ranked(now, degraded, rows, seeds, confidence, ranking.similarity, unknown, asker)
 
     def _unknown_asker(
@@ -439,78 +405,6 @@ def _sentences(hits: Sequence[VectorHit], corpus: Corpus, question: Float32s, am
         if (position := corpus.position.get(hit.key)) is not None:
             scores[position] = hit.score
     return scores
-
-
-def _in_order(total: Float64s, corpus: Corpus, options: SearchOptions, among: Int64s | None) -> list[int]:
-    """Return the positions of the episodes that are ranked, visible at `as_of` and of enough trust, best first."""
-    if among is not None:
-        inside = np.zeros(len(total), dtype=bool)
-        inside[among] = True
-        total = np.where(inside, total, -np.inf)
-    if options.as_of is not None:
-        moment = np.array([options.as_of.valid.timestamp(), options.as_of.known.timestamp()])
-        total = np.where((corpus.times.rows <= moment).all(axis=1), total, -np.inf)
-    if options.min_trust != LEVELS[0]:
-        total = np.where(corpus.trust_of.rows >= LEVELS.index(options.min_trust), total, -np.inf)
-    order = best_first(total, max(_MIN_ORDERED, 5 * options.k))
-    return order[np.isfinite(total[order])].tolist()
-
-
-def _ranked_episodes(
-    corpus: Corpus, asked: ParsedQuestion, ranking: Ranking, order: list[int], options: SearchOptions
-) -> tuple[list[_RankedEpisode], tuple[str, ...], float]:
-    """Return the best episodes of an order, the seeds, and the confidence."""
-    if asked.form != "answer":  # half of a pair of request and reply, which a summary needs together
-        sessions, weight = corpus.session_of.rows, 0.5 if asked.form == "summary" else 1.0
-        order = spread(order, ranking.total, sessions, weight)
-    top = varied(order, ranking.total, corpus.episode_vectors.rows, options.diversity, options.k)
-    top = list(dict.fromkeys([*top, *order]))[: max(len(top), options.considered)]
-    each = confidences(ranking, corpus, asked, order)
-    whole, sure = overall(each), dict(zip(order, each.tolist(), strict=True))
-    if whole < options.min_confidence:
-        top = []
-    seeds = tuple(corpus.names.texts[seed] for seed in ranking.seeds)
-    ids, total = corpus.ids, ranking.total
-    rows = [
-        _RankedEpisode(ids[i], float(total[i]), _reasons(i, ranking, corpus), sure[i], ids[i] in corpus.lists)
-        for i in top
-    ]
-    return rows, seeds, whole
-
-
-def _reasons(i: int, ranking: Ranking, corpus: Corpus) -> tuple[Reason, ...]:
-    parts = {channel: float(values[i]) for channel, values in ranking.channels.items()}
-    reasons: list[Reason] = []
-    for name, score in sorted(parts.items(), key=lambda part: (-abs(part[1]), part[0])):
-        if abs(score) < _NEGLIGIBLE:
-            continue
-        channel, detail = _CHANNELS[name]
-        reason = Reason(channel=channel, score=score, detail=detail)
-        if name == "fact":
-            reason = reason.changed(fact_id=ranking.facts.get(i))
-        elif name == "graph":
-            reason = reason.changed(**_walked(i, ranking, corpus))
-        elif name == "bridge" and (crossing := ranking.bridge_hops.get(i)) is not None:
-            names = corpus.names
-            there = names.texts[crossing.name]
-            begin = _walked(crossing.origin, ranking, corpus)["path"]
-            reason = reason.changed(entity=there, path=(*begin, there), hops=1)
-        reasons.append(reason)
-    return tuple(reasons)
-
-
-def _walked(i: int, ranking: Ranking, corpus: Corpus) -> dict[str, Any]:
-    """Return the entity, path and hops from a name of the question, or a synonym of one, to an episode."""
-    names = corpus.names
-    of_episode = names.of_episode(i)
-    for seed in ranking.seeds:
-        if seed in of_episode:
-            return {"entity": names.texts[seed], "path": (names.texts[seed],), "hops": 0}
-    for seed in ranking.seeds:
-        for other in names.synonyms.of(seed):
-            if other in of_episode:
-                return {"entity": names.texts[other], "path": (names.texts[seed], names.texts[other]), "hops": 0}
-    return {"entity": None, "path": tuple(names.texts[seed] for seed in ranking.seeds[:1]), "hops": 1}
 
 
 def _is_own(asked: ParsedQuestion) -> bool:
