@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from graphmem.errors import InvalidInput
 from graphmem.inference.closure import MOST_SHARING, ImpliedFact, Key, Span, TemporalFact, compute_closure
@@ -31,9 +31,6 @@ from graphmem.models.base import END_OF_TIME, START_OF_TIME
 from graphmem.ontology import InferenceRule, Ontology
 from graphmem.protocols import GraphBackend, without_expired
 from graphmem.text.normalize import plain_fact
-
-if TYPE_CHECKING:
-    pass
 
 BY_MODEL = "model"
 """Name of the rule of facts that a language model inferred."""
