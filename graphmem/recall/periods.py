@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Literal
 
 from graphmem.models import AsOf
@@ -35,6 +35,7 @@ _NOW = re.compile(
 )
 _RELATIVE = re.compile(r"\b(?:that|which|who|whom|whose)\b[^,;]*$", re.I)
 _BEFORE_DATE = re.compile(r"\b(?:before|earlier than|prior to|till|until|up to)\b[^,;]*$", re.I)
+_DAY = timedelta(days=1)
 _CONJUNCTION = 2  # words: "prior to", "earlier than"
 _SINCE_DATE = re.compile(r"\b(?:after|since)\b[^,;]*$|\bfrom\s+$", re.I)
 _YEAR = re.compile(r"(?<![\w$€£.,/-])(?:19|20)\d\d(?![\w%/-]|[.,]\d)")
@@ -57,6 +58,13 @@ _END = re.compile(
     r"\b(?:end(?:s|ed)?|expires?d?|finish(?:ed)?|leaves?|left|over|quit|resign(?:ed)?|retired?|stop(?:s|ped)?))\b",
     re.I,
 )
+_CHANGE = re.compile(
+    r"\bhow\b(?: \w+){0,3} (?:did|had|has|have)\b[^?.!]{0,100}"
+    r"\b(?:chang(?:ed?|es|ing)|develop(?:ed|ing|s)?|evol(?:ved?|ves|ving)|shift(?:ed|s)?)\b"
+    r"|\bwhat\b[^?.!]{0,60}\bchanged\b|\bwhat did\b[^?.!]{0,60}\bchange\b"
+    r"|\b(?:over|through) (?:time|the (?:days|months|weeks|years))\b|\bhistory of\b|\bbefore and after\b",
+    re.I,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +83,8 @@ class Period:
         Whether only what is over by `until` is meant: "used to live".
     before
         Words for what came after it: "she moved to Oslo" in "before she moved to Oslo".
+    change
+        Whether a change in it is asked for, so that what held before counts as much as what holds now.
     """
 
     begin: datetime
@@ -83,6 +93,7 @@ class Period:
     alone: bool = False
     ended: bool = False
     before: str = ""
+    change: bool = False
 
 
 def without_dates(query: str, now: datetime) -> str:
@@ -106,6 +117,8 @@ def period_of(query: str, now: datetime) -> Period | None:
     begin, end = _asking(read)
     tense = _tense(read[begin:end])
     dates = dates_and_periods(read, now)
+    if _CHANGE.search(read[begin:end]) is not None:
+        return _of_change(dates, now)
     if (over := [date for date in dates if date.until <= now]) or (over := _bare_years(read, dates, now)):
         return _dated(read, over, (begin, end), tense, now)
     if reaching := [date for date in dates if date.begin < now]:
@@ -166,6 +179,15 @@ def _dated(text: str, dates: Sequence[DateSpan], asking: tuple[int, int], tense:
     return Period(first, last, leads, alone)
 
 
+def _of_change(dates: Sequence[DateSpan], now: datetime) -> Period:
+    """Return the time of a change: the dates of the past and the day before them, or all time without dates."""
+    past = [date for date in dates if date.begin < now]
+    if not past:
+        return Period(START_OF_TIME, now, leads=False, ended=True, change=True)
+    first, last = min(date.begin for date in past), max(date.until for date in past)
+    return Period(max(first - _DAY, START_OF_TIME), min(last, now), leads=False, change=True)
+
+
 def _is_about_now(sentence: str) -> bool:
     """Return whether a sentence in the past tense also asks for the present: "… and now?", "… and does she still?"."""
     verbs = (found[0].lower() for found in _AUXILIARY.finditer(sentence) if not found["past"] and not found["perfect"])
@@ -210,9 +232,13 @@ def until_begin_of(period: Period, facts: Iterable[Fact], question: str) -> Peri
 def joined(period: Period, then: RecallResult, present: RecallResult, limit: int) -> RecallResult:
     """Return what held in a period with what holds now, in the order that the question asks for.
 
-    If the period isn't meant alone, the scores of the other facts are halved. None of them comes before the best of the
-    same source and relation, and they may have half of the result if the period leads.
+    If a change is asked for, their scores decide. Otherwise, unless the period is meant alone, the scores of the other
+    facts are halved. None of them comes before the best of the same source and relation, and they may have half of the
+    result if the period leads.
     """
+    if period.change:
+        found = {fact.id: fact for fact in (*present.facts, *then.facts)}.values()
+        return present.changed(facts=tuple(sorted(found, key=lambda fact: -(fact.score or 0.0))[:limit]))
     ids = {fact.id for fact in then.facts}
     if period.alone:
         others = [fact for fact in present.facts if fact.id not in ids and _overlaps(fact, period)]

@@ -10,6 +10,7 @@ from uuid import uuid4
 import pytest
 
 from graphmem import GraphMemory
+from graphmem.models.base import START_OF_TIME
 from graphmem.recall.periods import period_of
 
 NOW = datetime(2026, 6, 15, 12, tzinfo=UTC)
@@ -113,6 +114,50 @@ def test_a_date_that_may_be_about_something_else_only_adds(question: str) -> Non
     found = period_of(question, NOW)
     assert found is not None
     assert (found.leads, found.alone) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("question", "begin"),
+    [
+        ("How did Maya's job change?", None),
+        ("How has the rent changed over the years?", None),
+        ("What has changed for Maya?", None),
+        ("What is the history of the contract?", None),
+        ("How did Maya's diet change in 2020?", "2019-12-31"),
+        ("What changed on 3 May 2021?", "2021-05-02"),
+    ],
+)
+def test_a_change_is_about_what_held_before_as_well(question: str, begin: str | None) -> None:
+    found = period_of(question, NOW)
+    assert found is not None
+    assert found.change
+    assert found.begin == START_OF_TIME if begin is None else found.begin.date().isoformat() == begin
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["Who changed the plan?", "How do I change my password?", "What is the changelog?", "Where did Maya move?"],
+)
+def test_other_questions_are_not_about_a_change(question: str) -> None:
+    found = period_of(question, NOW)
+    assert found is None or not found.change
+
+
+@pytest.mark.parametrize("episodes", [0, 20])
+def test_a_question_about_a_change_finds_what_was_replaced(episodes: int) -> None:
+    options = {"extractor": "none", "embeddings": "none", "background": False, "clock": lambda: NOW}
+    with GraphMemory.open("memory://", **options) as memory:  # type: ignore[arg-type]
+        for amount, since in (("800", "2020-01-01"), ("850", "2020-06-01"), ("900", "2021-02-01")):
+            memory.add_facts([("Maya", "has_rent", amount)], occurred_at=since)
+        memory.add_facts([("Maya", "knows", f"Person {n}") for n in range(12)], occurred_at="2020-02-01")
+
+        def rents(question: str, limit: int = 3) -> set[str]:
+            found = memory.recall(question, limit=limit, episodes=episodes)
+            return {fact.target for fact in found if fact.relation == "has_rent"}
+
+        assert rents("How did Maya's rent change?") == {"800", "850", "900"}
+        assert {"800", "850"} <= rents("How did Maya's rent change on 1 June 2020?")
+        assert rents("What is Maya's rent?") == {"900"}
 
 
 @pytest.mark.parametrize(
