@@ -33,8 +33,9 @@ def first_and_last(begin: datetime | None, end: datetime | None, *, by_month: bo
     ends = [moment for moment in (begin, end) if moment is not None]
     if end is not None and all(moment.day == 1 and moment.time() == time.min for moment in ends):
         length = _YEAR if all(moment.month == 1 for moment in ends) else _MONTH
-    last = None if end is None else end if end == begin else end - TICK
-    return _date(begin, length), _date(last, length)
+    if end is not None and end != begin:  # a day is the unit of an event, also of one that began at 10:20
+        end = begin if begin is not None and end - begin == timedelta(days=1) else end - TICK
+    return _date(begin, length), _date(end, length)
 
 
 def in_words(first: str, last: str, since: str = "since") -> str:
