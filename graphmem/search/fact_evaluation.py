@@ -14,6 +14,7 @@ from pydantic import Field, field_validator
 
 from graphmem.errors import InvalidInput
 from graphmem.models import STATED_KINDS, Edge, EdgeQuery, EntityQuery, Model, Scope, Text, is_retracted, utc_now
+from graphmem.models.base import TICK
 from graphmem.protocols import GraphBackend
 from graphmem.text.normalize import canonical, relation_words
 from graphmem.text.terms import stems
@@ -266,11 +267,11 @@ class _Stored:
         """Ids of the facts that are right by the key; they state no claim, whatever words they share with one."""
 
     def shown(self, edge: Edge) -> str:
-        """Return an edge as text, with its times."""
+        """Return an edge as text, with its first and its last day."""
         source, target = self._entities[edge.source_id].name, self._entities[edge.target_id].name
-        until = edge.valid_to.date().isoformat() if edge.valid_to else "open"
-        since = f"{edge.valid_from.date().isoformat()} to {until}"
-        return f"{source} {edge.relation} {target}: {edge.fact} ({since}, {edge.certainty})"
+        last = None if edge.valid_to is None else max(edge.valid_from, edge.valid_to - TICK)
+        days = f"{edge.valid_from.date().isoformat()} to {last.date().isoformat() if last else 'open'}"
+        return f"{source} {edge.relation} {target}: {edge.fact} ({days}, {edge.certainty})"
 
     def told(self, edge: Edge) -> str:
         """Return the words by which a fact answers: its sentence, its ends and its times."""

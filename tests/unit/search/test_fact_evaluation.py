@@ -140,6 +140,17 @@ def test_question_is_answered_by_one_word_of_each_group(memory: GraphMemory) -> 
     assert found.unanswered == (question,)
 
 
+def test_question_about_an_end_is_answered_by_the_last_day(memory: GraphMemory) -> None:
+    rented = {"subject": "Ann Lee", "relation": "rents", "object": "Flat 4", "valid_to": "2025-07-01"}
+    memory.add_facts([rented], occurred_at="2025-01-01")
+    question = "Until when did Ann Lee rent Flat 4?"
+    answered = {
+        day: memory.admin.evaluate_facts([{"question": question, "needles": [[day]]}]).answered
+        for day in ("2025-06-30", "2025-07-01")
+    }
+    assert answered == {"2025-06-30": 1, "2025-07-01": 0}
+
+
 def test_stale_fact_beside_the_answer_is_counted(memory: GraphMemory) -> None:
     found: FactEvaluation = memory.admin.evaluate_facts(
         [
