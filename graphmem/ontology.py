@@ -45,7 +45,7 @@ FLOW_WEIGHT: Mapping[EdgeType, float] = {
 
 SINGLE_VALUED = frozenset(
     "works_at lives_in born_in manages married_to has_status has_budget has_deadline deployed_on has_birthday has_age "
-    "has_salary has_rent has_phone_number has_email".split()
+    "has_salary has_rent has_weight has_height has_phone_number has_email".split()
 )
 
 SIMILAR_TO = "similar_to"

@@ -35,7 +35,7 @@ def test_synonyms_become_one_relation(stated: str, stored: str) -> None:
 def test_only_the_listed_relations_are_single_valued() -> None:
     specified = "works_at lives_in born_in manages married_to has_status has_budget deployed_on"
     # attributes that the extractors read: told again, they have changed
-    added = "has_deadline has_birthday has_age has_salary has_rent has_phone_number has_email"
+    added = "has_deadline has_birthday has_age has_salary has_rent has_weight has_height has_phone_number has_email"
     others = "created uses implements part_of relates_to mentioned_in supersedes conflicts_with prefers decided paints"
     assert {*specified.split(), *added.split()} == SINGLE_VALUED
     single = {
