@@ -21,7 +21,7 @@ from graphmem.trust import USER, role_kind, speaker_of
 
 _SESSION_SAMPLE = 50  # turns of a session examined for its speakers
 
-MOST_NAMES, MOST_FACTS = 25, 30
+MOST_NAMES, MOST_FACTS = 25, 40
 _HITS = 100  # entities examined for the names
 _OF_DATES = frozenset((*MONTHS, *WEEKDAYS, *"at early end late mid of the to until".split()))
 _DAY_OR_YEAR = re.compile(r"\d+(?:st|nd|rd|th)?")
@@ -127,7 +127,8 @@ def find_known(
     `MOST_NAMES`.
     Facts: those of these names and dates that hold when the first of the episodes occurred and were told until then;
     events to come, of the last month, or of the last year if they share a rare word with the texts. Those that share
-    rare words come first, then single-valued relations; at most `MOST_FACTS`. None that only expired episodes state.
+    rare words come first, then plans, which are often carried out, moved or canceled, and single-valued relations; at
+    most `MOST_FACTS`. None that only expired episodes state.
     """
     told = [request.episode.searchable_text for request in requests]
     context = [turn.text for turn in requests[0].context]
@@ -228,10 +229,10 @@ def _known_facts(
 
     def rank(edge: Edge) -> tuple[float | str, ...]:
         named = (edge.source_id in position) + (edge.target_id in position)
-        single = ontology.is_single_valued(edge.relation)
+        single, plan = ontology.is_single_valued(edge.relation), edge.certainty == "plan"
         relevance = sum(rarity[word] for word in sorted(shared[edge.id]))
         return (
-            -(relevance + 0.25 * single + 0.125 * named - 0.5 * (edge.kind == "event")),
+            -(relevance + 0.25 * single + 0.5 * plan + 0.125 * named - 0.5 * (edge.kind == "event")),
             position.get(edge.source_id, MOST_NAMES),
             -(edge.told_at or edge.valid_from).timestamp(),
             edge.fact,

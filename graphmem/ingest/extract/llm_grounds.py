@@ -126,7 +126,7 @@ class Grounds:
     Parameters
     ----------
     texts
-        Episodes, context, titles, and the names of the speakers and of what is known.
+        Episodes, context, titles, the names of the speakers and of what is known, and the known facts.
     turns
         Turns that dates in names may refer to: a date near their days needs no ground ("last night" is "14 September
         2025"), and one that they tell may have another form ("2026-03-20" for "20 March").
@@ -169,11 +169,11 @@ class Grounds:
         told = (text for r in requests for text in (r.episode.text, r.episode.title or ""))
         known = requests[0].known
         names = (name for entity in known.names for name in (entity.name, *entity.aliases))
-        ends = (name for fact in known.facts for name in (fact.source, fact.target))
+        facts = (text for fact in known.facts for text in (fact.source, fact.target, fact.fact))
         turns = [*requests[0].context, *(request.episode for request in requests)]
         days = {turn.local_time.date() for turn in turns}
         months = {f"{day:%A %B %Y}" for day in days}  # names may tell the month: "budget of May 2025"
-        texts = [*told, *(turn.text for turn in requests[0].context), *names, *ends, *speakers, *months, _SEASONS]
+        texts = [*told, *(turn.text for turn in requests[0].context), *names, *facts, *speakers, *months, _SEASONS]
         return cls(texts, turns)
 
     def has(self, name: str, *, initials: bool = False) -> bool:

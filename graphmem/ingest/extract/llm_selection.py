@@ -77,6 +77,8 @@ _ARTICLES = frozenset("a an that the this".split())
 _PLACE_AND_PERSON = frozenset({"location", "person"})
 _MOVES = ("mov", "relocat", "travel", "fly", "flew", "flies", "drove", "trip")
 """Beginnings of words of relations to a place: "moved_to", "plans_trip_to"."""
+_YEARLY = frozenset("annual annually anniversary year yearly".split())
+"""Words of relations to a date of each year: "has_contract_year_start", "renews_yearly_on"."""
 _NO_PLACES = ("believ", "interest")
 # limit on the examined items of a long reply; the rest is counted as over the limit
 _EXAMINED_PER_PLACE = 50
@@ -276,7 +278,7 @@ class _Selection:
         holds for good, and so does a weekday, unless it is planned or a deadline.
         """
         relation = self._ontology.relation(edge.relation)
-        is_anniversary = relation in ANNIVERSARIES
+        is_anniversary = relation in ANNIVERSARIES or not _YEARLY.isdisjoint(relation.split("_"))
         day, *further = find_dates(edge.target, self._told_at, future=True) or (None,)
         if day is None:
             return edge

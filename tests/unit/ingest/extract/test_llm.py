@@ -519,6 +519,15 @@ def test_a_birthday_has_no_end(target: str, begin: str, stored: str | None) -> N
     assert (found.valid_from and f"{found.valid_from:%Y-%m-%d}") == stored
 
 
+@pytest.mark.parametrize(
+    ("relation", "until"), [("has_contract_year_start", None), ("has_contract_start", "2023-12-12")]
+)
+def test_a_date_of_each_year_has_no_end(relation: str, until: str | None) -> None:
+    edge = {"source": "Acme Corp", "relation": relation, "target": "11 December"}
+    [found] = extraction(said(answer(edge)), "The contract year of Acme Corp starts on 11 December.").edges
+    assert (found.valid_to and f"{found.valid_to:%Y-%m-%d}") == until
+
+
 def test_ten_thousand_entities_are_cut_to_the_limit_quickly() -> None:
     reply = answer(entities=[{"name": f"Alice {i}", "entity_type": "person"} for i in range(10_000)])
     text = "Alice " + " ".join(map(str, range(10_000)))

@@ -171,6 +171,23 @@ def test_old_facts_are_known_beside_many_newer_ones(backend: GraphBackend) -> No
     assert len(targets) == MOST_FACTS
 
 
+def test_plans_are_known_before_other_facts(backend: GraphBackend) -> None:
+    likes = [ExtractedEdge("Sam Okafor", "likes", f"song {n}") for n in range(3)]
+    tell(backend, *likes, ExtractedEdge("Sam Okafor", "visits", "Oslo", certainty="plan"))
+    [request] = requests(backend, "The weather is bad.", speaker="Sam Okafor")
+    assert request.known.facts[0].target == "Oslo"
+
+
+@pytest.mark.parametrize(("salary", "stored"), [("36,500 EUR", ["36,500 EUR"]), ("38,000 EUR", [])])
+def test_what_a_known_fact_says_is_grounded(backend: GraphBackend, salary: str, stored: list[str]) -> None:
+    offer = "Initech offered Sam Okafor a job for 36,500 EUR a year."
+    tell(backend, ExtractedEdge("Initech", "offered_job_to", "Sam Okafor", fact=offer))
+    reply = {"facts": [fact("Sam Okafor", "has_salary", salary, certainty="plan")]}
+    [found] = LLMExtractor(scripted(reply)).extract(requests(backend, "I signed with Initech!", speaker="Sam Okafor"))
+    assert isinstance(found, Extraction)
+    assert [edge.target for edge in found.edges] == stored
+
+
 def test_what_was_told_later_is_not_known_yet(backend: GraphBackend) -> None:
     [request] = requests(backend, "Did Sam Okafor leave?", occurred_at=datetime(2023, 1, 1, tzinfo=UTC))
     assert request.known.facts == ()
