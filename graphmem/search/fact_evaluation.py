@@ -15,6 +15,7 @@ from pydantic import Field, field_validator
 from graphmem.errors import InvalidInput
 from graphmem.models import STATED_KINDS, Edge, EdgeQuery, EntityQuery, Model, Scope, Text, is_retracted, utc_now
 from graphmem.models.base import TICK
+from graphmem.ontology import DEFAULT_ONTOLOGY
 from graphmem.protocols import GraphBackend
 from graphmem.text.normalize import canonical, relation_words
 from graphmem.text.terms import stems
@@ -339,16 +340,21 @@ class _Stored:
         return next((e for e in self.edges.values() if self._is_current(e, self._now) and self._states(e, claim)), None)
 
     def is_stale(self, edge: Edge, facts: Iterable[KeyFact], claims: Iterable[NeverClaim], at: datetime | None) -> bool:
-        """Return whether a fact looks current and isn't: it states a claim, or one of the key's facts that was over."""
+        """Return whether a fact looks current and isn't: it states a claim, or one of the key's facts that was over.
+
+        A fact that the key has as it is, or another relation of the same two, isn't stale.
+        """
         at = at or self._now
-        if not self._is_current(edge, at):
+        if not self._is_current(edge, at) or edge.id in self.right:
             return False
         if any(self._states(edge, claim) for claim in claims):
             return True
         return any(
             fact.valid_to is not None and _range(fact.valid_to)[1] < at and not _same_times(fact, edge)
             for fact in facts
-            if edge.source_id in self._called(fact.subject) and edge.target_id in self._called(fact.object)
+            if _is_same_relation(fact.relation, edge)
+            and edge.source_id in self._called(fact.subject)
+            and edge.target_id in self._called(fact.object)
         )
 
     def _named(self, name: str) -> set[str]:
@@ -397,6 +403,12 @@ def _covers(text: str, words: set[str]) -> bool:
 
 def _relation_words(edge: Edge) -> set[str]:
     return stems(f"{relation_words(edge.relation)} {edge.fact}")
+
+
+def _is_same_relation(relation: str, edge: Edge) -> bool:
+    if not (wanted := stems(relation_words(relation))):
+        return True
+    return DEFAULT_ONTOLOGY.relation(relation) == edge.relation or _is_related(wanted, _relation_words(edge))
 
 
 def _is_related(relation: set[str], words: set[str]) -> bool:

@@ -140,6 +140,30 @@ def test_question_is_answered_by_one_word_of_each_group(memory: GraphMemory) -> 
     assert found.unanswered == (question,)
 
 
+def test_another_relation_to_a_former_object_is_not_stale(memory: GraphMemory) -> None:
+    memory.add_facts([("Ann Lee", "has_brother", "Tom"), ("Ann Lee", "jogs_with", "Tom")], occurred_at="2025-01-01")
+    over = {"subject": "Ann Lee", "object": "Tom", "valid_to": "2025-03-01"}
+    question = {"question": "Who is the brother of Ann Lee?", "needles": [["tom"]]}
+    clean = {
+        relation: memory.admin.evaluate_facts([{**over, "relation": relation}, question]).answered_clean
+        for relation in ("jogs with", "rows with")
+    }
+    assert clean == {"jogs with": 0, "rows with": 1}
+
+
+def test_a_state_that_was_resumed_is_not_stale(memory: GraphMemory) -> None:
+    memory.add_facts([("Ann Lee", "attends", "choir")], occurred_at="2025-06-01")
+    course = {"subject": "Ann Lee", "relation": "attends", "object": "choir"}
+    found = memory.admin.evaluate_facts(
+        [
+            {**course, "valid_from": "2024-01-01", "valid_to": "2024-03-01"},
+            {**course, "valid_from": "2025-06-01"},
+            {"question": "What does Ann Lee attend?", "needles": [["choir"]]},
+        ]
+    )
+    assert (found.answered, found.answered_clean) == (1, 1)
+
+
 def test_question_about_an_end_is_answered_by_the_last_day(memory: GraphMemory) -> None:
     rented = {"subject": "Ann Lee", "relation": "rents", "object": "Flat 4", "valid_to": "2025-07-01"}
     memory.add_facts([rented], occurred_at="2025-01-01")
