@@ -83,7 +83,7 @@ facts instead, with valid_from and valid_to. Look at every number in <known> and
 - known: the number, or null for a fact that has none; then source, relation and target say what was so (otherwise \
 they are "").
 - at: the last day on which it was so, as a date, month or year ("we moved out last month" is that month); for what \
-is replaced the day before the new one began; null if that isn't told, and for plans.
+is replaced the day before the new one began; null if that isn't told, and for plans that haven't begun.
 - why: over (it was so and stopped), corrected (it never was so: "sorry, I meant April", or an earlier statement that \
 was a mistake), or continues (it goes on, since an end told before is called off: "I withdrew my notice"). After a \
 correction the right fact is in facts, with the beginning that is right.
@@ -92,7 +92,9 @@ is in facts. An end that is settled and has its day is noted with that day, also
 June", "the rent is 900 from May on" (the old rent ends on 30 April). A plan or wish that isn't settled, a guess or \
 hearsay ends nothing; but a plan that is cancelled, carried out or moved to another day ends the known plan, with why \
 over, and the new day is in facts. Known hearsay or a possible fact is ended, too, once the text settles it. A fact \
-that holds beside the old one ends nothing. If a known fact is only said again, write nothing.
+that holds beside the old one ends nothing. A count, a balance or a measurement holds from its day on, and the next \
+one ends it. If only a detail in the sentence of a known fact has changed (the month in which a baby is due), end that \
+fact and note it again with the new sentence. If a known fact is only said again, write nothing.
 
 Example. Known: "1. Maya Lind works_at Globex: Maya Lind works at Globex. (since 2023-04-01)", "2. Maya Lind plans_to \
 visit Oslo (plan)". Episode 1, Maya Lind, Monday 2025-03-10: "I'm at Initech since last Monday, same salary. Oslo is \
@@ -210,8 +212,7 @@ def data_blocks(requests: Sequence[ExtractionRequest], context_bytes: int) -> st
     texts = shown_texts(requests)
     for number, (request, text) in enumerate(zip(requests, texts, strict=True), 1):
         episode = request.episode
-        shown = str(number) if len(requests) > 1 else None
-        head = _attributes(episode, addressee=request.addressee, title=episode.title, number=shown)
+        head = _attributes(episode, addressee=request.addressee, title=episode.title, number=str(number))
         blocks.append(f"<episode{head}>\n{text}\n</episode>")
     return "\n\n".join(blocks)
 

@@ -560,7 +560,7 @@ def test_the_text_cannot_close_its_block() -> None:
 
 def test_the_prompt_names_speaker_addressee_time_and_weekday() -> None:
     human = str(prompts(addressee="Carol")[-1].content)
-    assert '<episode speaker="Bob" addressee="Carol" time="Monday 2023-05-08T13:56:00Z">' in human
+    assert '<episode number="1" speaker="Bob" addressee="Carol" time="Monday 2023-05-08T13:56:00Z">' in human
 
 
 def test_the_schema_is_in_the_prompt_of_a_model_without_structured_output() -> None:
