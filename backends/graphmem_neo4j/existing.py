@@ -42,8 +42,12 @@ class ExistingRows:
     alias_nodes: set[Name] = field(default_factory=set[Name])
     """Names with a node of their own, because no entity has them as its own name."""
     facts: dict[str, ExistingFact] = field(default_factory=dict[str, ExistingFact])
+    sources: set[str] = field(default_factory=set[str])
+    """The episodes that these facts name, whether they are there or not."""
     active: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
     """(relationship type, active key) → id of the fact that holds it."""
+    ended: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
+    """The same of a fact that was ended by hand and still holds it."""
 
 
 def query_existing(transaction: Transaction, scope: Scope, changes: Changes) -> Iterator[Any]:
@@ -97,7 +101,8 @@ def existing_of(scope: Scope, rows: Iterable[Any]) -> ExistingRows:
             else:
                 existing.names[first, entity_type] = entity_id
         elif kind == "active":
-            existing.active[rest[0], first] = rest[1]
+            type_name, fact_id, is_active = rest
+            (existing.active if is_active else existing.ended)[type_name, first] = fact_id
         else:
             holder, source, target, relation, type_name, confidence, begins, ends, expired, episode_ids = rest
             existing.facts[first] = ExistingFact(
@@ -108,6 +113,8 @@ def existing_of(scope: Scope, rows: Iterable[Any]) -> ExistingRows:
                 active=ends is None and expired is None,
                 episode_ids=tuple(episode_ids),
             )
+            if holder == scope.key:
+                existing.sources.update(episode_ids)
     return existing
 
 

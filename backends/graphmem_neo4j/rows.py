@@ -50,6 +50,13 @@ ENTITY_PROPERTIES = frozenset(
     "summary_words first_seen_at last_seen_at recorded_at archived_at valid_from valid_to entity_id".split()
 )
 """Properties of the node of an entity, as in `fragments/entity_values.cypher`; all others are not graphmem's."""
+FACT_PROPERTIES = frozenset(
+    "graphmem_id graphmem_active scope relation fact confidence superseded_by episode_ids retrieval_count properties "
+    "valid_from valid_to recorded_at expired_at last_retrieved_at certainty kind valid_from_assumed told_at "
+    "prior_valid_to end_reason ended_by end_times ends_told_at begun_by begin_times begins_told_at graphmem_source "
+    "graphmem_target graphmem_rank".split()
+)
+"""Properties of the relationship of a fact, as the query ``write`` sets them; all others are not graphmem's."""
 _LONGEST_LABEL = 64
 _encode = json.JSONEncoder(ensure_ascii=False).encode  # `dumps` would create an encoder at each call
 _LONGEST_KEY = 1024
@@ -137,8 +144,8 @@ def edge_of(row: Row) -> Edge:
 def lacks_properties(fact_id: str) -> GraphMemError:
     """Return the error for a relationship that was written by hand."""
     return GraphMemError(
-        f"fact {fact_id!r} lacks properties that every fact has; it was written by hand: delete the relationship with "
-        "this graphmem_id, and add the fact by add_facts"
+        f"fact {fact_id!r} lacks properties that every fact has, or has a value of another type; it was written by "
+        "hand: set them, or delete the relationship with this graphmem_id and add the fact by add_facts"
     )
 
 

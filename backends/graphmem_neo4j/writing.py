@@ -27,10 +27,11 @@ from graphmem.models import (
 )
 from graphmem.protocols import require_scope
 from graphmem_neo4j.communities import CommunityPlan
-from graphmem_neo4j.connection import Neo4jRole, Transaction
+from graphmem_neo4j.connection import Neo4jRole, Rows, Transaction
 from graphmem_neo4j.existing import ExistingFact, ExistingRows, Name, existing_of, query_existing, read_named
 from graphmem_neo4j.rows import (
     ENTITY_STANDS_FOR,
+    FACT_PROPERTIES,
     TYPE_NAMES,
     StoredRow,
     Times,
@@ -92,6 +93,7 @@ class GraphPlan:
         self._aliases: dict[Name, str] = {}
         self._expiries: dict[str, StoredRow] = {}
         self._dropped: list[str] = []
+        self._freed_keys: list[str] = []
         self._supported: dict[str, ExistingFact] = {}
         self._mentions: dict[tuple[str, str], StoredRow] = {}
         self._results: list[StoredRow] = []
@@ -132,12 +134,17 @@ class GraphPlan:
         # a key must be free before its next holder is written
         if self._expiries:
             transaction.run("expire_edges", ids=list(self._expiries), rows=self._expiries, times=times)
+        if self._freed_keys:
+            transaction.run("release_keys", ids=self._freed_keys)
+        foreign: Rows = []
         if self._dropped:
-            transaction.run("delete_replaced_edges", ids=self._dropped)
+            foreign = transaction.run("delete_replaced_edges", ids=self._dropped, ours=list(FACT_PROPERTIES))
         rows = self._rows()
         if any(rows.values()):
             domain, project = self._scope.domain, self._scope.project_id
             transaction.run("write", scope=self._key, domain=domain, project=project, times=times, **rows)
+        if foreign:
+            transaction.run("restore_on_edges", ids=[row[0] for row in foreign], rows=dict(foreign))
         if self._supported:
             supported = {i: [fact.confidence, list(fact.episode_ids)] for i, fact in self._supported.items()}
             transaction.run("corroborate_edges", ids=list(supported), rows=supported)
@@ -243,13 +250,15 @@ class GraphPlan:
         self._require_entity(edge.target_id)
         episode_ids = tuple(dict.fromkeys(edge.episode_ids))
         for episode_id in episode_ids:
-            self._require_episode(episode_id)
+            self._require_source(episode_id)
         held = (TYPE_NAMES[edge.edge_type], active_key(edge.key))
         is_active = edge.is_active
         if is_active:
             holder = self._existing.active.get(held)
             if holder not in (None, edge.id):
                 raise Conflict(f"the active fact {held[1]} is edge {holder}")
+            if ended := self._existing.ended.pop(held, None):
+                self._freed_keys.append(ended)
         if before is not None:
             self._free(before.key, edge.id)
             self._dropped.append(edge.id)
@@ -267,7 +276,7 @@ class GraphPlan:
     def _corroborate(self, corroboration: Corroboration) -> None:
         fact = self._require_edge(corroboration.edge_id)
         for episode_id in corroboration.episode_ids:
-            self._require_episode(episode_id)
+            self._require_source(episode_id)
         fact.confidence = max(fact.confidence, corroboration.confidence)
         fact.episode_ids = tuple(dict.fromkeys((*fact.episode_ids, *corroboration.episode_ids)))
         self._supported[corroboration.edge_id] = fact
@@ -301,6 +310,11 @@ class GraphPlan:
     def _require_episode(self, episode_id: str) -> None:
         if episode_id not in self._existing.episodes or self._existing.scopes[episode_id] != self._key:
             raise InvalidInput(f"episode {episode_id} is not in scope {self._scope}")
+
+    def _require_source(self, episode_id: str) -> None:
+        """Require an episode, unless a stored fact of the write has its id: it may have been deleted by hand."""
+        if episode_id not in self._existing.sources:
+            self._require_episode(episode_id)
 
     def _require_edge(self, edge_id: str) -> ExistingFact:
         fact = self._existing.facts.get(edge_id)

@@ -25,6 +25,12 @@ CALL () {
     WHERE r.scope = $q.scope AND r.graphmem_id > $q.after AND /* include edge_is_live */
     RETURN s, r, t ORDER BY r.scope, r.graphmem_id LIMIT $q.limit
 }
+// A beginning without a time zone, written by hand, is one of UTC.
+WITH s, r, t, CASE
+        WHEN r.valid_from IS :: ZONED DATETIME THEN r.valid_from
+        WHEN r.valid_from IS :: DATE THEN datetime({date: r.valid_from, timezone: 'UTC'})
+        WHEN r.valid_from IS :: LOCAL DATETIME THEN datetime({datetime: r.valid_from, timezone: 'UTC'})
+    END AS begin
 RETURN [r.graphmem_id, s.id, t.id, r.confidence, r.retrieval_count,
-    r.valid_from.epochMillis * 1000 + r.valid_from.microsecond % 1000, type(r)] AS row
+    begin.epochMillis * 1000 + begin.microsecond % 1000, type(r)] AS row
 ORDER BY r.graphmem_id LIMIT $q.limit

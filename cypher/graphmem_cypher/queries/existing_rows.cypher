@@ -13,20 +13,20 @@ RETURN ['edge', r.graphmem_id, r.scope, startNode(r).id, endNode(r).id, r.relati
 UNION ALL
 UNWIND $q.active.SEMANTIC AS key
 MATCH (:Graphmem)-[r:SEMANTIC {graphmem_active: key}]->(:Graphmem)
-RETURN ['active', r.graphmem_active, type(r), r.graphmem_id] AS row
+RETURN ['active', r.graphmem_active, type(r), r.graphmem_id, r.valid_to IS NULL AND r.expired_at IS NULL] AS row
 UNION ALL
 UNWIND $q.active.TEMPORAL AS key
 MATCH (:Graphmem)-[r:TEMPORAL {graphmem_active: key}]->(:Graphmem)
-RETURN ['active', r.graphmem_active, type(r), r.graphmem_id] AS row
+RETURN ['active', r.graphmem_active, type(r), r.graphmem_id, r.valid_to IS NULL AND r.expired_at IS NULL] AS row
 UNION ALL
 UNWIND $q.active.CAUSAL AS key
 MATCH (:Graphmem)-[r:CAUSAL {graphmem_active: key}]->(:Graphmem)
-RETURN ['active', r.graphmem_active, type(r), r.graphmem_id] AS row
+RETURN ['active', r.graphmem_active, type(r), r.graphmem_id, r.valid_to IS NULL AND r.expired_at IS NULL] AS row
 UNION ALL
 UNWIND $q.active.ENTITY AS key
 MATCH (:Graphmem)-[r:ENTITY {graphmem_active: key}]->(:Graphmem)
-RETURN ['active', r.graphmem_active, type(r), r.graphmem_id] AS row
+RETURN ['active', r.graphmem_active, type(r), r.graphmem_id, r.valid_to IS NULL AND r.expired_at IS NULL] AS row
 UNION ALL
 UNWIND $q.active.CO_OCCURRENCE AS key
 MATCH (:Graphmem)-[r:CO_OCCURRENCE {graphmem_active: key}]->(:Graphmem)
-RETURN ['active', r.graphmem_active, type(r), r.graphmem_id] AS row
+RETURN ['active', r.graphmem_active, type(r), r.graphmem_id, r.valid_to IS NULL AND r.expired_at IS NULL] AS row

@@ -49,5 +49,15 @@ CALL () {
     WHERE r.valid_from IS NULL OR r.recorded_at IS NULL OR r.fact IS NULL OR r.confidence IS NULL OR r.episode_ids IS NULL
     WITH count(*) AS all
     RETURN 'check' AS what, 'facts written by hand without all properties' AS kind, all, null AS active
+    UNION ALL
+    MATCH (s:Entity)
+    USING INDEX SEEK s:Entity(scope, id)
+    WHERE s.scope = $scope AND s.id > '' AND s:Graphmem
+    MATCH (s)-[r:SEMANTIC|TEMPORAL|CAUSAL|ENTITY|CO_OCCURRENCE WHERE r.graphmem_id IS NOT NULL]->(:Graphmem)
+    WHERE NOT (r.valid_from IS :: ZONED DATETIME AND r.valid_to IS :: ZONED DATETIME AND r.recorded_at IS :: ZONED DATETIME
+        AND r.expired_at IS :: ZONED DATETIME AND r.confidence IS :: INTEGER | FLOAT AND r.fact IS :: STRING
+        AND r.relation IS :: STRING AND r.episode_ids IS :: LIST<STRING NOT NULL>)
+    WITH count(*) AS all
+    RETURN 'check' AS what, 'facts written by hand with values of another type' AS kind, all, null AS active
 }
 RETURN what, kind, all, active ORDER BY what <> 'check' DESC, what, all DESC, kind

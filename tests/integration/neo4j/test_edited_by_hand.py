@@ -5,13 +5,14 @@ from __future__ import annotations
 import io
 from collections.abc import Generator
 from datetime import UTC, datetime
-from typing import LiteralString
+from typing import Any, LiteralString, cast
 
 import pytest
 
 from graphmem import GraphMemError, GraphMemory
-from graphmem.models import EdgeQuery
+from graphmem.models import AsOf, EdgeQuery
 from graphmem.testing.rows import home
+from graphmem_cypher import saved
 from graphmem_neo4j import Neo4jBackend, open_backend
 from tests.integration.neo4j.support import ask
 
@@ -76,6 +77,90 @@ def test_a_fact_whose_end_has_no_time_zone_holds_until_then(store: Neo4jBackend,
         scope=home().key,
     )
     assert {fact.target for fact in memory.facts("Ada")} == {"Globex", "Oslo"}
+
+
+@pytest.mark.parametrize("value", ["datetime('2025-06-01')", "date('2025-06-01')"])
+def test_a_fact_that_only_got_an_end_can_be_stated_again(
+    store: Neo4jBackend, memory: GraphMemory, value: LiteralString
+) -> None:
+    memory.add_facts([("Eve", "uses", "Vim")], occurred_at="2025-01-01")
+    ask(
+        store,
+        "MATCH (:Graphmem {scope: $scope, canonical_name: 'eve'})-[r:SEMANTIC {relation: 'uses'}]->() "
+        f"SET r.valid_to = {value}",
+        scope=home().key,
+    )
+    assert not memory.facts("Eve")
+    assert [fact.target for fact in memory.diff("2025-05-01", "2025-07-01").ended] == ["Vim"]
+    memory.add_facts([("Eve", "uses", "Vim")], occurred_at="2026-01-01")
+    assert [str(fact.valid_from.date()) for fact in memory.history("Eve")] == ["2026-01-01", "2025-01-01"]
+    assert [fact.target for fact in memory.facts("Eve")] == ["Vim"]
+
+
+@pytest.mark.parametrize("value", ["date('2026-01-01')", "localdatetime('2026-01-01T00:00')"])
+def test_a_beginning_without_a_time_zone_is_read_as_utc(
+    store: Neo4jBackend, memory: GraphMemory, value: LiteralString
+) -> None:
+    ask(
+        store,
+        "MATCH (:Graphmem {scope: $scope, canonical_name: 'ada'})-[r:SEMANTIC {relation: 'works_at'}]->() "
+        f"SET r.valid_from = {value}",
+        scope=home().key,
+    )
+    begins = {fact.valid_from for fact in store.find_active_facts(home())}
+    assert datetime(2026, 1, 1, tzinfo=UTC).timestamp() in begins
+    memory.admin.refresh_communities()
+    known = datetime.now(UTC)
+    held = store.find_edges([home()], EdgeQuery(as_of=AsOf(valid=datetime(2026, 1, 2, tzinfo=UTC), known=known)))
+    assert [edge.relation for edge in held] == ["works_at"]
+
+
+def test_a_beginning_that_is_a_text_is_named(store: Neo4jBackend, memory: GraphMemory) -> None:
+    ask(
+        store,
+        "MATCH (:Graphmem {scope: $scope, canonical_name: 'ada'})-[r:SEMANTIC {relation: 'works_at'}]->() "
+        "SET r.valid_from = 'last year'",
+        scope=home().key,
+    )
+    for read in (lambda: store.find_active_facts(home()), lambda: memory.facts("Ada")):
+        with pytest.raises(GraphMemError, match="a value of another type"):
+            read()
+    with store.database.session() as session:
+        rows = list(session.run(cast("Any", saved()["19_health"]), scope=home().key))
+    assert [row["all"] for row in rows if row["kind"] == "facts written by hand with values of another type"] == [1]
+
+
+def test_facts_whose_episode_was_deleted_are_stated_again_and_merged(store: Neo4jBackend, memory: GraphMemory) -> None:
+    memory.add_facts([("Ada L", "works_at", "Globex"), ("Ada L", "uses", "Vim")])
+    ask(store, "MATCH (p:Episode {scope: $scope}) DETACH DELETE p", scope=home().key)
+    memory.add_facts([("Ada", "works_at", "Globex")], occurred_at="2024-01-01")
+    [merge] = memory.admin.merge("Ada L", into="Ada")
+    assert {(fact.relation, fact.target) for fact in memory.facts("Ada")} == {
+        ("works_at", "Globex"),
+        ("lives_in", "Oslo"),
+        ("uses", "Vim"),
+    }
+    memory.admin.unmerge(merge.id)
+    assert {fact.target for fact in memory.facts("Ada L")} == {"Globex", "Vim"}
+
+
+def test_properties_of_others_stay_on_a_fact_that_is_written_again(store: Neo4jBackend, memory: GraphMemory) -> None:
+    memory.add_facts([("Ada L", "uses", "Vim")])
+    ask(
+        store,
+        "MATCH (:Graphmem {scope: $scope, canonical_name: 'ada l'})-[r:SEMANTIC]->() "
+        "SET r.reviewed_on = date('2026-02-03'), r.reviewers = ['Eve', 'Bob']",
+        scope=home().key,
+    )
+    memory.add_facts([("Ada L", "uses", "Vim")], occurred_at="2024-01-01")
+    memory.admin.merge("Ada L", into="Ada")
+    rows = ask(
+        store,
+        "MATCH (:Graphmem {scope: $scope, canonical_name: 'ada'})-[r:SEMANTIC {relation: 'uses'}]->() "
+        "RETURN [toString(date(r.valid_from)), toString(r.reviewed_on), r.reviewers]",
+        scope=home().key,
+    )
+    assert rows == [["2024-01-01", "2026-02-03", ["Eve", "Bob"]]]
 
 
 def test_a_node_without_the_properties_of_an_entity_is_named(store: Neo4jBackend, memory: GraphMemory) -> None:

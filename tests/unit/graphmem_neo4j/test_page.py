@@ -7,6 +7,7 @@ import re
 import pytest
 
 from graphmem_cypher import query
+from graphmem_neo4j.rows import FACT_PROPERTIES
 from tests.unit.graphmem_neo4j.page import listed_properties
 
 OF_ALL = {"id", "scope", "domain", "project"}
@@ -25,3 +26,8 @@ def test_the_tables_have_what_is_written(label: str, name: str, begin: str, othe
     written = set(re.findall(r"(\w+): ", values))
     assert len(written) > 15
     assert listed_properties()[label] == written - OF_ALL | others
+
+
+def test_what_is_kept_on_a_replaced_fact_is_all_but_what_is_written() -> None:
+    written = set(re.findall(r"(\w+): ", query("write").partition("CREATE (s)-[:$(row[2])")[2].partition("}")[0]))
+    assert written == FACT_PROPERTIES
