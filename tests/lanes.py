@@ -141,6 +141,7 @@ LANES = {
         "tests/integration/neo4j/test_hubs.py",
         "tests/integration/neo4j/test_plain_server.py",
         "tests/integration/neo4j/test_plans.py",
+        "tests/integration/neo4j/test_restored.py",
     ),
 }
 NAMES = tuple(LANES)

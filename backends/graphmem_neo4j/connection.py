@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
@@ -20,7 +21,7 @@ from neo4j import (
     unit_of_work,
 )
 from neo4j import Transaction as DriverTransaction
-from neo4j.exceptions import ClientError, ConstraintError, DriverError, Neo4jError
+from neo4j.exceptions import ClientError, ConstraintError, DriverError, Neo4jError, TransientError
 
 from graphmem.errors import BackendUnavailable, StoreMoved
 from graphmem.models import Move, Scope, mark_of
@@ -33,6 +34,8 @@ Rows = list[Any]
 
 _CONSTRAINT_RETRIES = 3
 _PAGE = 5000  # rows that a server collects before it sends them
+_BEHIND = "Neo.TransientError.Transaction.BookmarkTimeout"
+_log = logging.getLogger(__name__)
 _FENCED = "Neo.ClientError.Statement.ArithmeticError"
 """How the server refuses a transaction under another mark; see `fragments/fence.cypher`."""
 
@@ -174,6 +177,7 @@ class Database:
             except (Neo4jError, DriverError) as error:
                 if not error.is_retryable():
                     raise
+                self._forget_lost_writes(error)
         return self._read_with_retries(text, values)
 
     def _read_with_retries(self, text: LiteralString, values: dict[str, Any]) -> Rows:
@@ -201,7 +205,30 @@ class Database:
                     return self._write_once(work, seconds)
                 except ConstraintError:
                     continue
+                except TransientError as error:
+                    if not self._forget_lost_writes(error):
+                        raise
             return self._write_once(work, seconds)
+
+    def _forget_lost_writes(self, error: Neo4jError | DriverError) -> bool:
+        """Forget the writes of this process if the database lacks them, as an error says: it was restored from a copy.
+
+        Otherwise each session waited for them until it failed. Of a cluster, a member may only be late: whether they
+        are lost, the one that takes writes tells.
+        """
+        if not isinstance(error, Neo4jError) or error.code != _BEHIND:
+            return False
+        try:
+            with self.session() as session:
+                session.run("RETURN 1").consume()
+        except TransientError as lost:
+            if lost.code != _BEHIND:
+                raise
+        else:
+            return False
+        self._bookmarks = GraphDatabase.bookmark_manager()
+        _log.warning("%s: lacks writes of this process (%s); was it restored?", self.address.name, error.message)
+        return True
 
     def _write_once(self, work: Callable[[Transaction], T], timeout: float) -> T:
         @unit_of_work(timeout=timeout)
