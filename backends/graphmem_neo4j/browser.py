@@ -5,18 +5,20 @@ from __future__ import annotations
 import io
 import zipfile
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from functools import cached_property
 from urllib.parse import quote, urlsplit
 
 from graphmem.errors import BackendUnavailable
 from graphmem.models import Scope
 from graphmem.protocols import Explorer
-from graphmem_cypher import saved, style
+from graphmem_cypher import saved, schema, style
 from graphmem_neo4j.connection import Database
 from graphmem_neo4j.server import ServerAddress
 
 _PORTS = {"http": 7474, "https": 7473}
 _DEFAULT_SCOPE = "'default'"
+_RELATIONS = 150  # in the description for a language model, which has to read them
 _MADE = (1980, 1, 1, 0, 0, 0)  # the earliest time in a zip; a constant, so that equal queries give equal files
 
 
@@ -65,15 +67,31 @@ class Neo4jBrowser(Explorer):
         )
 
     def files(self, scope: Scope) -> Mapping[str, bytes]:
-        """Return the queries, one by one and all in a zip, with the scope as their parameter, and the style."""
+        """Return the queries, one by one and all in a zip, with the scope as their parameter, the style and the schema.
+
+        The schema is a text for a language model that writes Cypher, with the relations of the scope.
+        """
         queries = {
             f"{name}.cypher": text.replace(_DEFAULT_SCOPE, f"'{scope.key}'").encode() for name, text in saved().items()
         }
         return {
             "graphmem.zip": _zipped(queries),
             "style.grass": style().encode(),
+            "schema.txt": self._schema(scope).encode(),
             **{f"queries/{name}": text for name, text in queries.items()},
         }
+
+    def _schema(self, scope: Scope) -> str:
+        now = datetime.now(UTC)
+        found = self._database.read("relations", [scope], scope=scope.key, now=now, limit=_RELATIONS)
+        lines = [
+            f"{relation} ({', '.join(sources)} -> {', '.join(targets)}): {current} now, {ended} ended"
+            for relation, sources, targets, current, ended in found
+        ]
+        described = schema().replace(_DEFAULT_SCOPE, f"'{scope.key}'")
+        return "\n".join(
+            [described, "Relations of this scope, with the types of their ends and the number of facts", "", *lines, ""]
+        )
 
     @cached_property
     def _server_settings(self) -> Mapping[str, str]:

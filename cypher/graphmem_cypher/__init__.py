@@ -17,7 +17,7 @@ from functools import cache
 from importlib.resources import files
 from typing import LiteralString, cast
 
-__all__ = ["given", "migrations", "optional_parts", "queries", "query", "saved", "style"]
+__all__ = ["given", "migrations", "optional_parts", "queries", "query", "saved", "schema", "style"]
 
 _INCLUDE = re.compile(r"/\* include (\w+) \*/")
 _PART = re.compile(r"/\* if (\w+) \*/(.*?)/\* end \*/", re.DOTALL)
@@ -97,6 +97,12 @@ def saved() -> dict[str, str]:
 def style() -> str:
     """Return the style sheet for Neo4j Browser: the looks and captions of nodes and relationships."""
     return files(__name__).joinpath("style.grass").read_text(encoding="utf-8")
+
+
+@cache
+def schema() -> str:
+    """Return the description of the graph for a language model that writes Cypher: its schema, rules and examples."""
+    return files(__name__).joinpath("schema.txt").read_text(encoding="utf-8")
 
 
 @cache

@@ -97,7 +97,7 @@ class Explorer(Protocol):
 
     @abstractmethod
     def files(self, scope: Scope) -> Mapping[str, bytes]:
-        """Return the files to import, by relative path: saved queries for a scope, colors and captions."""
+        """Return files for the work with the graph, by relative path: saved queries for a scope, colors, its schema."""
         ...
 
 

@@ -251,7 +251,9 @@ def browser(
     session: Session,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Write files to import: saved queries for the scope, colors and captions."),
+        typer.Option(
+            metavar="DIR", help="Write saved queries for the scope, a style, and the schema for language models."
+        ),
     ] = None,
 ) -> None:
     """Print the address of a web interface that shows the graph of the store."""

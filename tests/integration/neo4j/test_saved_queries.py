@@ -25,7 +25,7 @@ from graphmem.models import (
     TracedSeed,
 )
 from graphmem.ontology import DEFAULT_ONTOLOGY
-from graphmem_cypher import saved, style
+from graphmem_cypher import saved, schema, style
 from graphmem_neo4j import Neo4jBackend, open_backend
 from graphmem_neo4j.rows import type_labels
 from tests.integration.neo4j.support import MOMENT, ask, edge, explain, operators_of
@@ -457,6 +457,61 @@ def groups_and_recalls(store: Neo4jBackend) -> Changes:
         memberships=(*members, Membership(community_id=ended.id, entity_id=ids["Boston"], since=MOMENT, until=MOMENT)),
         recalls=(before, asked),
     )
+
+
+def test_relations_are_listed_with_what_they_connect(run: Run) -> None:
+    rows = {row["relation"]: row.data() for row in run("22_relations")}
+    works = rows["works_at"]
+    assert (works["types"], works["sources"], works["targets"]) == (["SEMANTIC"], ["person"], ["organization"])
+    assert (works["now"], works["ended"]) == (4, 1)
+    assert works["example"].startswith("Tom Berg")
+    assert (rows["uses"]["now"], rows["uses"]["ended"]) == (1, 1)
+
+
+# The schema for a language model
+
+EXAMPLES = dict(block.split("\n", 1) for block in schema().partition("\nExamples\n\n")[2].split("\n\n"))
+ANSWERS: dict[str, list[Any]] = {
+    "Who works where now?": ["Lena Ortiz", "Maya Chen", "Ravi Menon", "Tom Berg"],
+    "Where did Maya Chen work on 1 June 2024?": ["Initech"],
+    "What changed in June 2025?": ["began", "began", "ended"],
+    "Which messages say that Ravi Menon chose Neo4j?": ["Maya Chen"],
+    "Who has the most connections?": ["Maya Chen", "Ravi Menon"],
+    "How are Ravi Menon and Tom Berg connected?": [["Ravi Menon", "Lena Ortiz", "Tom Berg"]],
+}
+
+
+def test_each_example_has_an_answer_here() -> None:
+    assert list(EXAMPLES) == list(ANSWERS)
+
+
+@pytest.mark.parametrize("question", EXAMPLES)
+def test_an_example_of_the_schema_answers_its_question(store: Neo4jBackend, question: str) -> None:
+    query = EXAMPLES[question].replace("'default'", f"'{TEAM.key}'")
+    found = ask(store, cast("Any", query))
+    assert sorted(found[: len(ANSWERS[question])], key=str) == ANSWERS[question]
+    summary = explain(store, query, {})
+    assert summary.query_type == "r"
+    assert [name for name in operators_of(summary.plan) if "Scan" in name] == []
+
+
+def test_the_schema_has_properties_that_the_graph_has() -> None:
+    described = re.findall(r"^\([^)]*?\)-\[:([\w|]+) \{(.*?)\}|^\(:(\w+):Graphmem \{(.*?)\}\)", schema(), re.M)
+    assert len(described) == 7
+    listed = listed_properties()
+    for types, on_relationship, label, on_node in described:
+        names = set(re.findall(r"(\w+): [A-Z]", on_relationship + on_node))
+        assert names - {"id", "scope"} <= listed[label or types.partition("|")[0]]
+
+
+def test_the_schema_of_a_scope_has_its_key_and_its_relations(empty_neo4j_of_module: str, store: Neo4jBackend) -> None:
+    assert store.explorer is not None
+    text = store.explorer.files(TEAM)["schema.txt"].decode()
+    assert "'default'" not in text
+    assert f"e.scope = '{TEAM.key}'" in text
+    relations = text.partition("Relations of this scope")[2].splitlines()
+    assert "works_at (person -> organization): 4 now, 1 ended" in relations
+    assert store.explorer.files(Scope("nobody"))["schema.txt"].decode().rstrip().endswith("number of facts")
 
 
 def parts(name: str) -> tuple[str, str]:
