@@ -218,16 +218,19 @@ class Database:
         """
         if not isinstance(error, Neo4jError) or error.code != _BEHIND:
             return False
-        try:
-            with self.session() as session:
-                session.run("RETURN 1").consume()
-        except TransientError as lost:
-            if lost.code != _BEHIND:
-                raise
-        else:
-            return False
-        self._bookmarks = GraphDatabase.bookmark_manager()
-        _log.warning("%s: lacks writes of this process (%s); was it restored?", self.address.name, error.message)
+        waited_for = self._bookmarks
+        if not self.address.uri.startswith("bolt"):
+            try:
+                with self.session() as session:
+                    session.run("RETURN 1").consume()
+            except TransientError as lost:
+                if lost.code != _BEHIND:
+                    raise
+            else:
+                return False
+        if self._bookmarks is waited_for:  # no other thread was first
+            self._bookmarks = GraphDatabase.bookmark_manager()
+            _log.warning("%s: lacks writes of this process (%s); was it restored?", self.address.name, error.message)
         return True
 
     def _write_once(self, work: Callable[[Transaction], T], timeout: float) -> T:

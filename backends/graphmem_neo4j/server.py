@@ -41,6 +41,7 @@ from graphmem_cypher import migrations, query
 from graphmem_neo4j.rows import metadata_entries
 
 _FORBIDDEN = "Neo.ClientError.Security.Forbidden"
+_REFUSED_TOO_OFTEN = "Neo.ClientError.Security.AuthenticationRateLimit"
 _NO_DATABASE = "Neo.ClientError.Database.DatabaseNotFound"
 PAST_CLIENT_LIMIT = "Neo.ClientError.Transaction.TransactionTimedOutClientConfiguration"
 PAST_SERVER_LIMIT = "Neo.ClientError.Transaction.TransactionTimedOut"
@@ -96,7 +97,7 @@ def _of_server(error: Neo4jError, place: str, limit: float | None) -> GraphMemEr
         return StoreReadOnly(f"{place}: this user lacks a right ({message}); grant it, or log in as another user")
     if code in _READ_ONLY:
         return StoreReadOnly(f"{place}: can be read but not written ({message})")
-    if isinstance(error, AuthError):
+    if isinstance(error, AuthError) or code == _REFUSED_TOO_OFTEN:
         return BackendUnavailable(
             f"{place}: user name or password are wrong or missing ({code}); they come from the URL, from the settings "
             "store_username and store_password, or from NEO4J_USERNAME and NEO4J_PASSWORD"

@@ -45,6 +45,7 @@ def store(empty_neo4j_url: str) -> Generator[Neo4jBackend, None, None]:
         ("Neo.ClientError.General.WriteOnReadOnlyAccessDatabase", StoreReadOnly, "can be read but not written"),
         ("Neo.TransientError.General.DatabaseUnavailable", BackendUnavailable, "try again later"),
         ("Neo.ClientError.Database.DatabaseNotFound", BackendUnavailable, "no such database"),
+        ("Neo.ClientError.Security.AuthenticationRateLimit", BackendUnavailable, "user name or password are wrong"),
     ],
 )
 def test_errors_of_the_server_say_what_to_do(code: str, kind: type[Exception], words: str) -> None:
