@@ -79,13 +79,6 @@ def test_a_query_contains_the_parts_that_a_call_gives() -> None:
     assert "/*" not in text
 
 
-@pytest.mark.parametrize("name", queries())
-def test_a_parameter_of_an_optional_part_is_needed_there_only(name: str) -> None:
-    """A call that leaves a part out may leave its parameter out."""
-    outside = query(name)
-    assert [part for part in optional_parts(name) if re.search(rf"[$]q[.]{part}\b", outside)] == []
-
-
 @pytest.mark.parametrize("name", sorted(queries()))
 def test_a_match_by_id_has_the_hint_that_seeks_it(name: str) -> None:
     matches = [line for line in query(name).splitlines() if "MATCH (" in line and ":Graphmem {id: " in line]
