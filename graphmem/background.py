@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Literal, Protocol, TypeVar
 
-from graphmem.errors import IndexMismatch, StoreReadOnly
+from graphmem.errors import IndexMismatch, StoreAccessDenied, StoreReadOnly
 from graphmem.models import Scope
 from graphmem.protocols import enter_background
 
@@ -209,8 +209,9 @@ class BackgroundJob:
         Name of the thread.
     job
         Does a piece of work; returns the seconds until its next run (0: at once), or None to sleep until it is woken.
-        If it raises, it is run again after a pause that doubles from 0.1 s to 60 s; the error is logged and kept in
-        `error` until a run succeeds.
+        If it raises, it is run again after a pause that doubles from 0.1 s to 60 s, or is 60 s if the store refuses the
+        password, since a server may lock a user out after a few tries; the error is logged and kept in `error` until a
+        run succeeds.
     gather
         Least time without a wake before a run, as a multiple of the duration of the last one, and at most a second: a
         job that costs little more for many rows than for one gathers them while its store is slow.
@@ -279,7 +280,8 @@ class BackgroundJob:
             except BaseException as error:  # noqa: BLE001 - the thread has to survive and report any error
                 self.error = error if isinstance(error, Exception) else RuntimeError(repr(error))
                 self._failures += 1
-                pause = min(0.1 * 2 ** min(self._failures, _DOUBLINGS), _LONGEST_PAUSE)
+                doubled = min(0.1 * 2 ** min(self._failures, _DOUBLINGS), _LONGEST_PAUSE)
+                pause = _LONGEST_PAUSE if isinstance(error, StoreAccessDenied) else doubled
                 _log.warning("%s failed, next try in %.1f s: %s", self._name, pause, error)
             self._duration = time.monotonic() - begun
 

@@ -118,6 +118,10 @@ class NotADatabase(BackendUnavailable):
     """The file is not a graphmem store, or it is damaged."""
 
 
+class StoreAccessDenied(BackendUnavailable):
+    """The store refuses the user name or the password."""
+
+
 class StoreReadOnly(BackendUnavailable):
     """The store can be read but not written."""
 

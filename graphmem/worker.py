@@ -9,11 +9,12 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from graphmem.engine import Engine
-from graphmem.errors import BackendUnavailable, InvalidInput
+from graphmem.errors import BackendUnavailable, InvalidInput, StoreAccessDenied
 from graphmem.models import EpisodeQuery, Model, Scope, UTCDateTime, utc_now
 
 _log = logging.getLogger(__name__)
 
+_DENIED_SECONDS = 60.0  # until the next try after the store refused the password, as servers lock users out
 _UPKEEP_SECONDS = 60.0  # between two checks of whether upkeep is due
 
 
@@ -78,11 +79,13 @@ class Worker:
         while not stopping.is_set():
             try:
                 state = self._poll()
+                pause = self._seconds
             except BackendUnavailable as error:
                 _log.warning("worker: %s", error)
                 state = self._state("store unavailable", str(error))
+                pause = _DENIED_SECONDS if isinstance(error, StoreAccessDenied) else self._seconds
             on_state(state)
-            stopping.wait(self._seconds)
+            stopping.wait(pause)
         on_state(self._state("stopped"))
 
     def _poll(self) -> WorkerState:

@@ -33,6 +33,7 @@ from graphmem.errors import (
     GraphMemError,
     InvalidInput,
     SchemaTooNew,
+    StoreAccessDenied,
     StoreFull,
     StoreReadOnly,
 )
@@ -98,7 +99,7 @@ def _of_server(error: Neo4jError, place: str, limit: float | None) -> GraphMemEr
     if code in _READ_ONLY:
         return StoreReadOnly(f"{place}: can be read but not written ({message})")
     if isinstance(error, AuthError) or code == _REFUSED_TOO_OFTEN:
-        return BackendUnavailable(
+        return StoreAccessDenied(
             f"{place}: user name or password are wrong or missing ({code}); they come from the URL, from the settings "
             "store_username and store_password, or from NEO4J_USERNAME and NEO4J_PASSWORD"
         )

@@ -9,10 +9,11 @@ import time
 
 import pytest
 
-from graphmem import background
+from graphmem import GraphMemory, background
 from graphmem.background import BackgroundJob, ScopedJob, ThreadPools, WakeTimer
-from graphmem.errors import IndexMismatch
+from graphmem.errors import BackendUnavailable, IndexMismatch, StoreAccessDenied
 from graphmem.models import Scope
+from graphmem.worker import Worker, WorkerState
 
 
 def test_it_runs_when_woken_and_again_while_there_is_work() -> None:
@@ -52,6 +53,45 @@ def test_it_outlives_an_error_and_tells_it_until_a_run_succeeds(kind: type[BaseE
     assert recovered.wait(30)
     assert worker.stop(30)
     assert worker.error is None
+
+
+def test_after_a_refused_password_it_waits_a_minute(caplog: pytest.LogCaptureFixture) -> None:
+    failed = threading.Event()
+
+    def job() -> float | None:
+        failed.set()
+        raise StoreAccessDenied("wrong password")
+
+    worker = BackgroundJob("t", job)
+    with caplog.at_level("WARNING"):
+        worker.wake()
+        assert failed.wait(30)
+        while not caplog.messages:
+            pass
+    assert worker.stop(30)
+    assert caplog.messages == ["t failed, next try in 60.0 s: wrong password"]
+
+
+@pytest.mark.parametrize(("kind", "seconds"), [(StoreAccessDenied, 60.0), (BackendUnavailable, 1.0)])
+def test_a_worker_waits_a_minute_after_a_refused_password(
+    monkeypatch: pytest.MonkeyPatch, kind: type[Exception], seconds: float
+) -> None:
+    class Stopping(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            waits.append(timeout)
+            self.set()
+            return True
+
+    def poll(_: Worker) -> WorkerState:
+        raise kind("the store is away")
+
+    waits: list[float | None] = []
+    states: list[str] = []
+    monkeypatch.setattr(Worker, "_poll", poll)
+    with GraphMemory.open("memory://", extractor="none", embeddings="none") as memory:
+        worker = Worker(memory._engine)  # pyright: ignore[reportPrivateUsage]
+        worker.run(Stopping(), lambda state: states.append(state.state))
+    assert (waits, states) == ([seconds], ["store unavailable", "stopped"])
 
 
 def test_it_goes_on_after_thousands_of_failures(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ import pytest
 from neo4j.exceptions import Neo4jError
 
 from graphmem import GraphMemory
-from graphmem.errors import BackendUnavailable, GraphMemError, InvalidInput, StoreReadOnly
+from graphmem.errors import BackendUnavailable, GraphMemError, InvalidInput, StoreAccessDenied, StoreReadOnly
 from graphmem.models import Changes, EdgeQuery
 from graphmem.settings import Settings
 from graphmem_neo4j import Neo4jBackend, open_backend
@@ -45,7 +45,8 @@ def store(empty_neo4j_url: str) -> Generator[Neo4jBackend, None, None]:
         ("Neo.ClientError.General.WriteOnReadOnlyAccessDatabase", StoreReadOnly, "can be read but not written"),
         ("Neo.TransientError.General.DatabaseUnavailable", BackendUnavailable, "try again later"),
         ("Neo.ClientError.Database.DatabaseNotFound", BackendUnavailable, "no such database"),
-        ("Neo.ClientError.Security.AuthenticationRateLimit", BackendUnavailable, "user name or password are wrong"),
+        ("Neo.ClientError.Security.Unauthorized", StoreAccessDenied, "user name or password are wrong"),
+        ("Neo.ClientError.Security.AuthenticationRateLimit", StoreAccessDenied, "user name or password are wrong"),
     ],
 )
 def test_errors_of_the_server_say_what_to_do(code: str, kind: type[Exception], words: str) -> None:
