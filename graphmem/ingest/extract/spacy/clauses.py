@@ -186,7 +186,7 @@ class Clause:
 
 def clauses(sentence: Span) -> Iterator[Clause]:
     """Yield the clauses of a sentence that state or intend something; questions, commands and conditions have none."""
-    if is_question(sentence) or _is_make_believe(sentence):
+    if is_question(sentence) or is_make_believe(sentence):
         return
     for token in sentence:
         if token.pos_ not in ("VERB", "AUX") or token.dep_ not in _CLAUSES:
@@ -211,9 +211,11 @@ def is_question(sentence: Span) -> bool:
     return False
 
 
-def _is_make_believe(sentence: Span) -> bool:
+def is_make_believe(sentence: Span) -> bool:
     """Return whether a sentence describes a dream, a story or a hypothesis: "say I lived in Rome"."""
     for token in sentence:
+        if token.lower_ in words.CHARACTERS and token.dep_ in (*SUBJECTS, "attr", "poss"):
+            return True  # "my character in the story is a doctor called Elena"
         if token.lower_ in words.IMAGINING and (token.i == sentence.start or token.nbor(-1).lower_ in ("'s", "us")):
             following = token.nbor().lower_ if token.i + 1 < sentence.end else ""
             if following in ("that", "if") or any(t.dep_ in SUBJECTS and t.i > token.i for t in sentence):
@@ -297,13 +299,26 @@ def _abstains(verb: Token) -> bool:
     return _cannot(verb) and verb.lemma_ in ("eat", "drink") and bool(objects_of(verb, "dobj"))
 
 
+def is_skill(verb: Token) -> bool:
+    """Return whether a verb is that of a skill: "I can't swim", "can play the piano"; not "can drive you there"."""
+    if not any(c.lower_ in ("ca", "can") for c in helpers(verb)):
+        return False
+    limits = any(
+        c.dep_ in ("prep", "npadvmod", "advcl", "ccomp", "xcomp", "prt", "mark", "dative") for c in verb.children
+    )
+    objects = objects_of(verb, "dobj")
+    if limits or any(t.lower_ in words.SECOND_PERSON | {"it", "this", "that"} for t in verb.subtree):
+        return False
+    return verb.lemma_ in words.SKILLS if not objects else verb.lemma_ in ("play", "speak")
+
+
 def _cannot(verb: Token) -> bool:
     return any(c.lower_ in ("ca", "can") for c in helpers(verb)) and negation(verb)
 
 
 def _unreal(verb: Token) -> bool:
     """Return whether a verb is hypothetical, possible or conditional rather than factual."""
-    if dislikes(verb) or _abstains(verb):
+    if dislikes(verb) or _abstains(verb) or is_skill(verb):
         return False
     for child in verb.children:
         if child.dep_ in ("aux", "auxpass") and (
@@ -405,7 +420,7 @@ def _finite(verb: Token) -> Clause | None:
             verb,
             (verb,),
             tuple(found),
-            stance="wants_to" if wishes else "",
+            stance="wants_to" if wishes else "can" if is_skill(verb) else "",
             certainty=min(certainty, limit),
             reports=tuple(reports(verb)),
         )
@@ -467,6 +482,9 @@ def _standing(verb: Token) -> float | None:
             limit = min(limit, 0.5)
         if token.dep_ == "attr" and token is not verb and _is_on_condition(head):
             return None  # "if he asks, I'm a woman who is afraid of dogs"
+        if token.dep_ == "ccomp" and _reports_another(token):
+            token = head
+            continue
         if token.dep_ == "ccomp" and token.i < head.i and head.lemma_ in words.HEARSAY:
             limit = min(limit, 0.5)  # "Ida lives in Rome, Tom says"
         if (
@@ -478,6 +496,14 @@ def _standing(verb: Token) -> float | None:
             return None
         token = head
     return limit
+
+
+def _reports_another(verb: Token) -> bool:
+    """Return whether a verb of saying after a comma has a clause of its own: "I've quit, my doctor said it was ok"."""
+    subject = next(iter(subjects_of(verb.head)), None)
+    before = subject.left_edge.i - 1 if subject is not None else -1
+    own = any(c.dep_ == "ccomp" and c.i > verb.head.i for c in verb.head.children)
+    return own and verb.i < before and verb.doc[before].text == ","
 
 
 def _after_comma(verb: Token) -> bool:
@@ -496,7 +522,7 @@ def reports(verb: Token) -> Iterator[Token]:
     """Yield the governing verbs of saying and believing: "thinks" in "Tom thinks that I live in Rome"."""
     token = verb
     while token.head != token:
-        if token.dep_ == "ccomp" and token.head.lemma_ in words.REPORTING:
+        if token.dep_ == "ccomp" and token.head.lemma_ in words.REPORTING and not _reports_another(token):
             yield token.head
         token = token.head
 
@@ -581,6 +607,8 @@ def _descend(clause: Clause) -> Iterator[Clause]:
             return  # a past wish or attempt is neither current nor done
         stance = clause.stance if clause.stance not in ("", "plans_to") else words.INTENTIONS[lemma]
         yield from _conjuncts(clause, complement, stance=stance)
+    elif lemma in ("have", "need") and infinitive and complement.lemma_ in words.DUTIES and not clause.past:
+        yield from _conjuncts(clause, complement, stance="has_to")
     elif lemma in ("leave", "quit") and complement.lemma_ == "join" and infinitive:
         yield clause
         yield from _conjuncts(clause, complement)
@@ -588,6 +616,8 @@ def _descend(clause: Clause) -> Iterator[Clause]:
         yield clause  # "was let go from": the complement adds nothing
     elif lemma in words.LIKING or lemma in ("try", "practice", "practise") or _camping(verb) or is_bare(complement):
         yield clause
+    elif lemma in words.TOLD and clause.past and complement.tag_ == "VBG":
+        yield clause  # "I broke my arm playing football"
 
 
 def _was_necessary(clause: Clause, complement: Token) -> bool:

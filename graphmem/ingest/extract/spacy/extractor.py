@@ -11,14 +11,14 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from graphmem.ingest.extract.spacy import words
-from graphmem.ingest.extract.spacy.clauses import clauses, is_question
+from graphmem.ingest.extract.spacy.answers import completed
+from graphmem.ingest.extract.spacy.clauses import clauses, is_make_believe, is_question
 from graphmem.ingest.extract.spacy.facts import EXPLICIT, Facts
 from graphmem.ingest.extract.spacy.labels import correct_labels, is_code, is_word
 from graphmem.ingest.extract.spacy.names import End, Names
 from graphmem.ingest.extract.spacy.pasted import without_pasted
 from graphmem.ingest.extract.spacy.people import attributes, newcomers, relatives, separated
 from graphmem.ingest.extract.spacy.prepare import (
-    completed,
     corrected,
     correction_of,
     denied,
@@ -26,6 +26,8 @@ from graphmem.ingest.extract.spacy.prepare import (
     is_joke,
     own_words,
     prose,
+    replaced,
+    rewritten,
     with_apostrophes,
 )
 from graphmem.ingest.extract.spacy.statements import dates_of
@@ -199,8 +201,14 @@ class SpacyExtractor(Extractor):
 
         def found_in(turn: Episode) -> list[ExtractedEdge]:
             told = ExtractionRequest(turn, addressee=request.addressee)
-            return self._found(told, self._parsed(told))[0]
+            phrases = attributes(with_apostrophes(own_words(turn.text)), turn.speaker or "")
+            return [*self._found(told, self._parsed(told))[0], *phrases]
 
+        last = request.context[-1] if request.context else None
+        if last is not None and last.speaker == episode.speaker:
+            again = rewritten(episode.text, last.text, episode.occurred_at)
+            if again is not None and episode.occurred_at - last.occurred_at <= _CORRECTED_WITHIN:
+                return replaced(found_in(last), found_in(last.changed(text=again)))
         correction = correction_of(episode.text)
         if correction is None and not (edges and is_denial(episode.text)):
             return [], []
@@ -255,7 +263,12 @@ class SpacyExtractor(Extractor):
         starts: dict[str, datetime] = {}
         for sentence in doc.sents:
             _add_names(mentioned, names, sentence, talk=episode.speaker is not None)
-            if len(sentence) > MAX_SENTENCE or is_question(sentence) or any(t.text == "=" for t in sentence):
+            if (
+                len(sentence) > MAX_SENTENCE
+                or is_question(sentence)
+                or is_make_believe(sentence)
+                or any(t.text == "=" for t in sentence)
+            ):
                 continue
             before = len(edges)
             edges += (related := list(relatives(sentence, names, dates)))

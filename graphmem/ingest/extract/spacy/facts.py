@@ -37,6 +37,7 @@ from graphmem.ingest.extract.spacy.endings import ended_roles
 from graphmem.ingest.extract.spacy.homes_and_jobs import first_days, last_days, placed, unplaced_last_days
 from graphmem.ingest.extract.spacy.kin import is_business_partner, is_counted, is_named
 from graphmem.ingest.extract.spacy.known import over, prescribed
+from graphmem.ingest.extract.spacy.lives import befallen, dismissed
 from graphmem.ingest.extract.spacy.names import End, Names
 from graphmem.ingest.extract.spacy.patterns import statements
 from graphmem.ingest.extract.spacy.render import Dates, sentence
@@ -59,6 +60,7 @@ _BESIDE = re.compile(  # what is added to a home or a job, and doesn't replace i
 _GOING = frozenset("go return turn come switch proceed".split())
 _OF_NOW = words.MOMENTARY - words.LIFE_PLANS | {"introduce", "recommend"}
 _PLANNED = frozenset({"plans_to_work_as", "plans_to_go"})  # as "going to go hunting"
+_EARNEST = frozenset({"is_allergic_to", "is_fluent_in", "studies"})
 _EXCLUSIVE = frozenset({"lives_in", "works_at", "works_as"})
 
 EXPLICIT, PLAIN, COMMON, INDIRECT = 0.9, 0.8, 0.6, 0.5
@@ -122,7 +124,7 @@ def _is_telling(clause: Clause, said: Statement, period: Period) -> bool:
         return noun in words.OCCUPATIONS | words.ROLES_OF or (
             len(noun) > 5 and noun.endswith(words.OCCUPATION_ENDINGS) and noun not in words.NO_OCCUPATIONS
         )
-    if said.ended or said.presumed or said.relation == "is":
+    if said.ended or said.presumed or said.relation == "is" or _is_told(clause, said):
         return True
     if len(clause.chain) > 1 and clause.chain[0].lemma_ == "get" and not clause.past:
         return False  # "I get to see the cathedral": a chance
@@ -130,7 +132,7 @@ def _is_telling(clause: Clause, said: Statement, period: Period) -> bool:
         return False  # "I'd like to watch a movie", "I want to buy tickets"
     if said.relation == f"wants_to_{lemma}" and lemma in words.LIFE_PLANS - {"have"}:
         return True
-    if _is_of_the_talk(clause, lemma):
+    if not clause.ended and _is_of_the_talk(clause, lemma):
         return False
     done = [t for t in objects_of(clause.verb, "dobj") if lemma == "do" and t.lower_ not in words.MEASURES]
     if any(c.dep_ in ("det", "poss") for t in done for c in t.children):
@@ -158,6 +160,32 @@ def _is_telling(clause: Clause, said: Statement, period: Period) -> bool:
         habit = clause.verb.tag_ in ("VBP", "VBZ") or _is_abstinence(clause)
         return habit or clause.ongoing or bool(clause.stance) or clause.ended or clause.began
     return lemma in words.TELLING or (clause.stance == "plans_to" and period.begin is not None and lemma != "need")
+
+
+def _in_jest(clause: Clause) -> bool:
+    """Return whether somebody is said to be skilled in what isn't a skill: "I have a black belt in napping"."""
+    skilled = (
+        noun for noun in objects_of(clause.verb, "dobj", "attr") if noun.lower_ in words.DEGREES | {"belt", "expert"}
+    )
+    heads = [clause.verb, *skilled]
+    skills = (
+        t
+        for head in heads
+        for c in head.children
+        if c.dep_ == "prep" and c.lower_ in ("in", "at", "of")
+        for t in c.children
+    )
+    return len(heads) > 1 and any(t.lower_ in words.JESTS for t in skills)
+
+
+def _is_told(clause: Clause, said: Statement) -> bool:
+    """Return whether a verb tells an event of a life with its object: "I broke my arm", "he passed the exam"."""
+    if not clause.past or clause.passive or clause.stance or clause.negated or clause.ended:
+        return False
+    form = verb_form(clause)
+    particle = form.removeprefix(words.past(clause.verb.lemma_.lower(), clause.verb.text, clause.verb.tag_))
+    nouns = words.TOLD.get(f"{clause.verb.lemma_.lower()}{particle}", ())
+    return said.relation == form and said.target.name.split()[-1].lower() in nouns
 
 
 def _is_of_the_talk(clause: Clause, lemma: str) -> bool:
@@ -361,7 +389,8 @@ class Facts:
         if _is_past_state(clause):
             clause = replace(clause, ended=True)
             period = replace(period, until=period.until or period.close)
-        for statement in () if clause.ended else placed(clause, self._names, period):
+        others = (*placed(clause, self._names, period), *befallen(clause, self._names, period))
+        for statement in () if clause.ended else others:
             edge = self._edge(clause, statement.source or statement.target, statement, period)
             if edge is not None:
                 yield edge
@@ -404,11 +433,11 @@ class Facts:
                     others = "" if self._ontology.is_single_valued(relation) else "targets"
                     end = period.close
                     yield ExtractedEnding(subject.name, relation, valid_to=end, source_type="person", others=others)
-        for owner, relation in ended_roles(clause, self._names, period):
+        fired = ((person, "works_at") for person in dismissed(clause, self._names))
+        for owner, relation in (*ended_roles(clause, self._names, period), *fired):
             if min(clause.certainty, owner.certainty) > INDIRECT:
-                yield ExtractedEnding(
-                    owner.name, relation, valid_to=period.close, source_type="person", others="targets"
-                )
+                others = "" if self._ontology.is_single_valued(relation) else "targets"
+                yield ExtractedEnding(owner.name, relation, valid_to=period.close, source_type="person", others=others)
 
     def ending_of_last_day(self, sentence: Span) -> Iterator[ExtractedEnding]:
         """Yield the ending of the job of whoever names a last day without a workplace: "My last day is Friday"."""
@@ -468,6 +497,10 @@ class Facts:
         relation = self._ontology.relation(said.relation)
         if relation in _EXCLUSIVE and not (said.ended or clause.ended) and _is_beside(clause):
             relation = f"also_{relation}"
+        if relation in _EARNEST and target.name.lower() in words.JESTS:
+            return None  # "I'm allergic to Mondays"
+        if _in_jest(clause):
+            return None
         if source.name.lower() == target.name.lower() or not (source.named or target.named):
             return None
         if not source.named and (self._names.speaker is None or source.name.lower() in words.UNNAMED):
@@ -476,7 +509,7 @@ class Facts:
             return None  # a wrong fact would end a correct one: left to the strict patterns
         if said.explicit is False and _courtesy(clause, source, target, period, self._names.participants):
             return None
-        denied = clause.negated and not said.presumed and not relation.startswith("does_not_")
+        denied = clause.negated and not said.presumed and not relation.startswith(("does_not_", "cannot", "quit"))
         if denied or _is_misbelief(clause, source):
             return None
         plain = not (said.explicit or said.presumed)
@@ -489,7 +522,7 @@ class Facts:
             return None
         if subject.role == "addressee" and not (said.explicit or (target.named and not target.role)):
             return None  # "you're doing great": mostly courtesy
-        if talk and clause.verb.lemma_.lower() not in words.FACTUAL:
+        if talk and clause.verb.lemma_.lower() not in words.FACTUAL and not _is_told(clause, said):
             return None
         if not (said.explicit or target.named or target.role or _is_telling(clause, said, period)):
             return None
@@ -503,7 +536,7 @@ class Facts:
         start, end = period.bounds(ended=ended)
         ended = ended and (said.ended or start is None or end is None)  # "lived there in 2020" ends nothing now
         moves_later = relation == "lives_in" and period.ahead and not said.ended and not clause.ended
-        event = _is_event(clause, said)
+        event = said.event or _is_event(clause, said)
         if event and start is not None:
             end = end or period.close
         return ExtractedEdge(
@@ -517,6 +550,6 @@ class Facts:
             ended=ended,
             source_type=source.kind,
             target_type=target.kind,
-            certainty="hearsay" if hearsay else "plan" if moves_later else "stated",
+            certainty="hearsay" if hearsay else "plan" if moves_later or said.planned else "stated",
             kind="event" if event else "state",
         )

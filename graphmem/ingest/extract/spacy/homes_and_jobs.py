@@ -233,6 +233,10 @@ def hirings(clause: Clause, subject: End, names: Names) -> Iterator[Statement]:
 def _workplaces(noun: Token, names: Names, after: Literal["at", "for", "join"]) -> Iterator[End]:
     """Yield a noun phrase as a workplace; nearly all names after "at" are one, few after "join"."""
     noun = next(iter(given_names(noun)), noun)  # "at a startup called Initech"
+    if noun.lower_ in words.WORKPLACES and any(c.dep_ == "poss" and c.pos_ == "PROPN" for c in noun.children):
+        name = noun.doc[noun.left_edge.i : noun.i + 1].text  # "at St Thomas' hospital"
+        yield End(name, "organization", named=True, label="ORG")
+        return
     capital = noun.pos_ == "PROPN" and noun.text[:1].isupper()
     group = noun.lower_ in words.GROUPS
     for end in names.end(noun):
@@ -452,8 +456,11 @@ def jobless(clause: Clause, period: Period) -> bool:
     gone = own and lemma in ("lose", "quit", "leave")
     heads = [verb, *([job] if job is not None else [])]
     named = any(w in ("at", "from", "with", "by", "as") for h in heads for w, n in prepositions(h) if not _is_date(n))
+    to_bed = any(n.lower_ == "bed" for _, n in prepositions(verb))
     changed = lemma == "change" and any(t.lower_ in ("job", "jobs") for t in objects_of(verb, "dobj"))
-    return (fired or gone or changed or (lemma in ("retire", "resign") and not clause.passive)) and not named
+    return (
+        fired or gone or changed or (lemma in ("retire", "resign") and not (clause.passive or to_bed))
+    ) and not named
 
 
 def _is_date(noun: Token) -> bool:

@@ -38,6 +38,8 @@ SOFTWARE_WITH_SIGNS = frozenset(n for n in _SOFTWARE_NAMES if re.fullmatch(r"[\w
 """Names of software of one word with a character that isn't a letter or digit: "C#", "Node.js"."""
 _PRODUCTS = SOFTWARE | {name.casefold() for name in _lines("brands.txt")}
 _COMMON_WORDS = _lines("common_words.txt")
+SMALL_PLACES = frozenset(p.lower() for p in PLACES if re.fullmatch(r"[A-Za-z ]{4,}", p)) - _COMMON_WORDS
+"""Names of places in lower case that are no words."""
 _NAMES = _GIVEN_NAMES | {name.title() for name in words.COMMON_NAMES}
 _IN = frozenset("in to from near around through across outside into toward towards".split())
 _AT = _IN | {"at", "of", "for"}

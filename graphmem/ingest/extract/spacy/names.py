@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from graphmem.errors import InvalidEntityName
 from graphmem.ingest.extract.spacy import words
 from graphmem.ingest.extract.spacy.clauses import examples, given_names, governor, joins_verb, names_given, subjects_of
-from graphmem.ingest.extract.spacy.kin import introduced, listed, role_of
+from graphmem.ingest.extract.spacy.kin import introduced, is_named, listed, role_of
 from graphmem.ingest.extract.spacy.labels import SOFTWARE, THING, is_word
 from graphmem.ontology import Ontology
 from graphmem.text.normalize import canonical, require_name
@@ -131,6 +131,8 @@ def _trimmed(name: Span) -> Span:
     start, end = name.start + bool(opens), name.end
     while end - start > 1 and name.label_ == "PERSON" and doc[end - 1].is_lower and is_word(doc[end - 1].text):
         end -= 1
+    while end - start > 1 and doc[end - 1].is_lower and doc[end - 1].tag_ == "IN":
+        end -= 1  # "Bristol on", before "the 28th"
     part = doc[start:end]
     return doc.char_span(part.start_char, part.end_char, label=name.label_) or name
 
@@ -437,7 +439,7 @@ class Names:
             if other.dep_ == "compound" and other.head.tag_ in ("NN", "NNS") and other.head.ent_iob_ == "O":
                 continue  # "the Swansea house"
             end = self._noun(other) if other.lower_ in words.KIN else None
-            if end is not None and words.KIN[other.lower_] not in ("", gender):
+            if end is not None and (words.KIN[other.lower_] not in ("", gender) or is_named(other)):
                 continue
             if end is None and words.KIN.get(other.lower_) == gender and not introduced(other):
                 return None  # "Mum sold the house"

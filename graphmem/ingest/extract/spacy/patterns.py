@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from graphmem.ingest.extract.spacy import words
-from graphmem.ingest.extract.spacy.clauses import Clause, dislikes, objects_of, participles, prepositions
+from graphmem.ingest.extract.spacy.clauses import Clause, dislikes, is_bare, objects_of, participles, prepositions
 from graphmem.ingest.extract.spacy.endings import cancellation, changed_tastes, fulfilled, given_up
 from graphmem.ingest.extract.spacy.homes_and_jobs import canceled_moves, is_occupation, places
 from graphmem.ingest.extract.spacy.kin import introduced, is_counted, is_named, role_of
 from graphmem.ingest.extract.spacy.known import well_known
+from graphmem.ingest.extract.spacy.lives import lived
 from graphmem.ingest.extract.spacy.names import End, Names, as_relative
-from graphmem.ingest.extract.spacy.statements import LATELY, Period, Statement, is_state, presumed_end, verb_form
+from graphmem.ingest.extract.spacy.statements import (
+    LATELY,
+    Period,
+    Statement,
+    is_state,
+    presumed_end,
+    verb_form,
+)
 
 if TYPE_CHECKING:
     from spacy.tokens import Token
@@ -27,6 +36,10 @@ def statements(clause: Clause, subject: End, names: Names, period: Period) -> It
             yield from cancellation(clause, names)  # "we called off the trip"
         return
     yield from changed_tastes(clause, names)
+    living = list(lived(clause, subject, names, period))
+    yield from living
+    if clause.stance in ("can", "has_to"):
+        return
     if dislikes(clause.verb):
         liked = (e for t in objects_of(clause.verb, "dobj") for e in names.ends(t))
         yield from (Statement("does_not_like", e, explicit=True) for e in liked if not e.role)
@@ -50,6 +63,9 @@ def statements(clause: Clause, subject: End, names: Names, period: Period) -> It
         yield from (said for token in traits for said in _is_so(subject, token, names))
         if traits:
             return
+    for token in (clause.verb, *objects_of(clause.verb, "oprd")) if clause.passive and not clause.past else ():
+        if _trait(token) is not None:
+            yield from _is_so(subject, token, names)  # "I'm adopted", "I'm left-handed"
     head = clause.subjects[0] if clause.subjects else None
     called = objects_of(clause.verb, "oprd") if head is not None and clause.passive else []
     if head is not None and called and (is_named(head) or _is_titled(clause, head)):
@@ -59,6 +75,7 @@ def statements(clause: Clause, subject: End, names: Names, period: Period) -> It
     # an ending also yields its event: the job may only be known from "lost_job_at"
     successor = any(not s.ended for s in known)
     done = {s.target.name for s in known if successor or s.relation == verb_form(clause)}
+    done |= {s.target.name for s in living}
     to = [s for s in _prepositions(clause, names) if s.target.name not in done]
     covered = any(s.relation.count("_") > verb_form(clause).count("_") + 1 for s in to)  # as in "took_trip_to"
     to += [s for s in _objects(clause, names) if s.target.name not in done and (s.target.named or not covered)]
@@ -98,7 +115,7 @@ def _objects(clause: Clause, names: Names) -> Iterator[Statement]:
     if lemma in words.WITHOUT_OBJECT:
         return  # "I work from Rome, same time zone"
     for token in objects_of(verb, "dobj", "oprd"):
-        if (relation == "has" or _has_got(clause)) and (introduced(token) or _names_pet(token)):
+        if relation == "has" and (introduced(token) or _names_pet(token)):
             continue  # "two cats, Tom and Kit", "a cat called Kit": covered by has_cat
         if lemma == "leave" and token.lower_ == "us":
             continue  # the team
@@ -107,9 +124,7 @@ def _objects(clause: Clause, names: Names) -> Iterator[Statement]:
         gerund = token.pos_ == "VERB" and token.tag_ == "VBG"
         for target in _activity(token, names) if gerund else names.ends(token):
             if target.named or _telling(clause, token):
-                yield Statement(
-                    "has" if _has_got(clause) else f"was_{relation}" if clause.passive else relation, target
-                )
+                yield Statement(f"was_{relation}" if clause.passive else relation, target)
     acts = lemma in ("go", "try", "practice", "practise", "start", "stop", "quit") and not objects_of(verb, "dobj")
     if lemma in words.LIKING or acts:  # not "quit my job, freelancing now"
         for token in objects_of(verb, "xcomp", "advcl"):
@@ -138,11 +153,7 @@ def _telling(clause: Clause, token: Token) -> bool:
     shown = {c.lower_ for c in token.children if c.dep_ == "det"}
     if (shown & {"this", "that", "these", "those"} and not clause.past) or (lemma in words.LIKING and "the" in shown):
         return False  # refers to something just shown or mentioned
-    return not (lemma == "have" and clause.past and token.lower_ not in words.OCCASIONS)
-
-
-def _has_got(clause: Clause) -> bool:
-    return clause.verb.lemma_ == "get" and clause.ongoing and not clause.stance
+    return not (lemma == "have" and clause.past and token.lower_ not in words.OCCASIONS | words.TOLD["have"])
 
 
 def _activity(token: Token, names: Names) -> Iterator[End]:
@@ -280,8 +291,11 @@ def _is_a(clause: Clause, subject: End, token: Token, names: Names) -> Iterator[
         return
     if articles & {"the"} and token.lower_ != "name":
         for word, noun in prepositions(token):
-            if word in ("of", "at"):
-                yield from (Statement(f"is_{token.lower_}_{word}", t) for t in names.end(noun) if t.named)
+            if word in ("of", "at", "for"):
+                named = [c for c in noun.children if c.dep_ == "appos"] if noun.lower_ in words.GROUPS else []
+                ends = (t for n in named or [noun] for t in names.end(n) if t.named)
+                fits = (replace(t, kind="organization") if named else t for t in ends)
+                yield from (Statement(f"is_{token.lower_}_{word}", t) for t in fits)
         return
     if token.lower_ in words.ROLES_OF:
         for word, noun in prepositions(token):
@@ -416,7 +430,7 @@ def _trait(token: Token) -> str | None:
 
 
 def _office(token: Token) -> bool:
-    return any(w in ("of", "at") for w, _ in prepositions(token))
+    return any(w in ("of", "at", "for") for w, _ in prepositions(token))
 
 
 def _is_so(subject: End, token: Token, names: Names) -> Iterator[Statement]:
@@ -436,6 +450,9 @@ def _is_so(subject: End, token: Token, names: Names) -> Iterator[Statement]:
             for verb in child.children:
                 if verb.dep_ == "pcomp":
                     yield from (Statement(f"is_{word}_{child.lower_}", t) for t in _activity(verb, names))
+    for verb in objects_of(token, "xcomp"):  # "allergic to shellfish", which the parser takes for a verb
+        if is_bare(verb) and f"{word}_to" in words.ADJECTIVE_RELATIONS:
+            yield Statement(f"is_{word}_to", End(verb.lower_, "concept", named=False))
     for preposition, noun in prepositions(token):
         if f"{word}_{preposition}" in words.ADJECTIVE_RELATIONS:
             yield from (Statement(f"is_{word}_{preposition}", t) for t in names.ends(noun) if not t.role)

@@ -127,6 +127,8 @@ def _owner_by_verb(token: Token, names: Names) -> End | None:
 def _named_by(token: Token, names: Names) -> list[End]:
     """Return the proper names attached to a noun: "my sister Anna", "the nurse Ida", "two cats, Tom and Kit"."""
     near = [c for c in token.children if c.dep_ in ("appos", "compound") and names.is_person(c)]
+    misread = (c for c in token.children if c.dep_ == "appos" and c.pos_ != "PROPN")  # "my husband Dave snores"
+    near += (t for c in misread for t in c.children if t.i == token.i + 1 and names.is_person(t))
     own = introduced(token)
     if token.dep_ in ("appos", "compound", "nmod") and names.is_person(token.head) and not own:
         near.append(token.head)  # not Lindqvist of "Dr. Lindqvist, my grandson Tunde"
@@ -248,8 +250,13 @@ _OWNED = [
     for relation, (noun, value) in _VALUES.items()
 ]
 _FAVORITE = re.compile(
-    rf"\b{_OWNER} (?:all-time )?(?:favou?rite|fave) (?P<noun>[a-z]+(?: [a-z]+)?){_IS}"
+    rf"(?:^(?=fav)|\b{_OWNER} )(?:all-time )?(?:favou?rite|fave|fav) (?P<noun>[a-z]+(?: [a-z]+)?){_IS}"
     r"(?P<value>(?:(?! and my )[^,;:.!?()]){2,50})",
+    re.IGNORECASE,
+)
+_BUDGET = re.compile(
+    rf"\bmy budget for (?:the |my |our |an? )?(?:new )?(?P<noun>[a-z]+(?: [a-z]+)?){_IS}(?:about |around |max )?"
+    rf"(?P<value>{_AMOUNT})",
     re.IGNORECASE,
 )
 _NO_VALUE = re.compile(r"(?:like|my|when|that|to|how|what|because|where|one|not|no longer)\b", re.IGNORECASE)
@@ -264,7 +271,7 @@ _AGE = re.compile(
     r"\b(?P<who>[A-Z][\w'-]{1,40}) (?:is|'s)(?: now)? (?P<three>\d{1,3}) years old|"
     r"\b(?:[Mm]y|[Oo]ur) (?P<kin>[a-z-]{3,20})(?: (?P<named>[A-Z][\w'-]{1,40}))? "
     r"(?:(?:is|'s)(?: now)?|(?:just |recently )?turned) (?P<four>\d{1,3})"
-    r"(?: years old\b|(?=\s*(?:[.!,;]|$)|\s+(?:now|today|yesterday|on|last)\b))"
+    r"(?: years old\b|(?=\s*(?:[.!,;]|$)|\s+(?:now|today|yesterday|on|last|but)\b|\s+and (?!a\b|half|three|\d)))"
 )
 _NOT_YET = re.compile(
     r"\b(?:before|until|till|when|once|by the time|if|unless|after|like|as though)\s?$", re.IGNORECASE
@@ -334,6 +341,10 @@ def _owned(sentence: str, speaker: str) -> Iterator[ExtractedEdge]:
             value = match["value"].strip()
             noun = relation.removeprefix("has_").replace("_", " ")
             yield _attribute(owner, relation, value, f"{owner}'s {noun} is {value}.")
+    for match in _BUDGET.finditer(sentence):
+        noun, value = match["noun"].lower(), match["value"].strip()
+        fact = f"{speaker}'s budget for the {noun} is {value}."
+        yield _attribute(speaker, f"has_budget_for_{noun.replace(' ', '_')}", value, fact)
     for match in _FAVORITE.finditer(sentence):
         value = re.sub(r"^(?:the|a|an|probably|definitely|always)\s+", "", _ASIDE.sub("", match["value"])).strip()
         noun = match["noun"].lower()

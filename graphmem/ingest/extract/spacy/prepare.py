@@ -5,11 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from graphmem.ingest.extract.spacy import words
+from graphmem.ingest.extract.spacy.labels import PLACES, PLAIN_NAMES
 from graphmem.ingest.extract.spacy.tokens import FIRM
-from graphmem.protocols import ExtractedEdge, ExtractedEnding, ExtractionRequest
+from graphmem.ingest.extract.spacy.typed import omits_subject, unclipped, with_capitals, with_subject
+from graphmem.protocols import ExtractedEdge, ExtractedEnding
 from graphmem.text.date_patterns import MONTHS
+from graphmem.text.dates import find_dates
 from graphmem.text.normalize import STOP_WORDS
 
 _NO_PROSE = re.compile(
@@ -80,11 +84,6 @@ _LEAD_IN = re.compile(
     r"(?<![\w:])(?:[A-Za-z][\w'-]{0,20} ){0,6}[A-Za-z][\w'-]{0,20}: (?=[A-Z]|(?:I|we|it|my|our|the)\b)"
 )
 _DASH = re.compile(r"(?<!\s)[^\S\n]+[-–—]+\s+|—|(?:(?<!\s)\s+)?\.{3,}\s*|…")
-# "Lost my job": the parser tags these as nouns or imperatives
-_NO_SUBJECT = re.compile(
-    r"^((?:Just|Finally|Also|Recently|Even)\s+)?((?:[Gg]ot|[Ll]ost|[Qq]uit|[Ll]eft|[Ww]ent|[Bb]ought|[Mm]oved|[Jj]oined|[Ss]tarted(?=\s+at\b)|[Bb]een(?=\s+(?:to|\w+ing)\b)))"
-    r"\b(?!\s+(?:me|us|you|it)\b)(?=\s+\w)"
-)
 _RELATIVE_IN_LOWER_CASE = re.compile(  # "my brother sandeep's here": the parser knows names by their capitals
     rf"\b((?:my|our) (?:[a-z]{{2,12}} )?(?:{'|'.join(sorted(words.PLAIN_KIN, key=len, reverse=True))}) )"
     rf"(?!(?:{'|'.join(sorted(words.NO_GIVEN_NAMES))})\b)([a-z]{{3,15}})(?<!ly)(?<!ing)"
@@ -108,6 +107,9 @@ _BETWEEN = re.compile(rf"(?=[\s\"')\]])(?:(?:(?<=[!?])|(?<=\.){_ABBREVIATED})[\"
 # what others wrote: from the head of a mail on, after "Tom wrote:", in quotation marks, the lines of a dialogue
 _OTHERS = re.compile(
     r"^[^\S\n]*(?:From|Subject|Sent):.*\Z|"
+    r"(?i:(?:^|(?<=[.!?] ))(?:(?:from|in|according to) )?(?:(?:the|this|an?|today's) )?(?:[a-z]{2,12} ){0,2}"
+    r"(?:textbook|article|worksheet|homework|exercise|advert|lyrics|headline|quote|caption|tweet|dictionary|riddle)"
+    r"\b[^.!?:\n]{0,40}:[^\n]*)|"
     r"(?:^|(?<=[.!?] ))[^.!?:\n]{0,80}"
     r"\b(?:wrote|writes|said|says|texted|told|replied|answered|posted|messaged|e-?mailed)\b[^.!?:\n]{0,40}:[^\n]*",
     re.MULTILINE | re.DOTALL,
@@ -217,6 +219,7 @@ def prose(text: str, participants: Iterable[str] = (), others: Iterable[str] = (
     text = _DAYS.sub(lambda match: f"{match['from']} {match['day']} {match['month']} ", text)
     text = _AMPERSAND.sub(lambda match: match["firm"] or " and ", text)
     text = _fluent(_ADDRESS.sub("", text))
+    text = with_capitals(unclipped(text))
     text = _RELATIVE_IN_LOWER_CASE.sub(lambda match: f"{match[1]}{match[2].capitalize()}", text)
     text = _NEWBORN.sub(_with_child, text)
     names = vocatives([*participants, *others])
@@ -231,7 +234,7 @@ def prose(text: str, participants: Iterable[str] = (), others: Iterable[str] = (
         body = closing.sub("", _without_opening(opening, " ".join(part.split())))
         if body.endswith("?") and not _NAMED.search(body):
             continue  # a question without a name isn't parsed
-        body = _NO_SUBJECT.sub(_with_subject, body)
+        body = with_subject(body)
         if _SEVERAL_WORDS.search(body):
             kept.append(body if body[-1] in ".!?" else f"{body}.")
     return " ".join(kept)
@@ -248,7 +251,7 @@ def _lines(text: str) -> Iterator[str]:
         item, heading = _ITEM.match(bare), _HEADING.match(bare)
         if item and (listed or item["number"] in (None, "1")):
             body = bare[item.end() :]
-            yield from ("", line if _NO_SUBJECT.match(body) else body)  # "- Moved to Rome" isn't said of the speaker
+            yield from ("", line if omits_subject(body) else body)  # "- Moved to Rome" isn't said of the speaker
             listed = True
         elif heading or bare.startswith("|") or " | " in line or _RULE.fullmatch(line):
             cells = [bare[heading.end() :]] if heading else line.split("|")
@@ -283,11 +286,6 @@ def _ended(block: str) -> str:
     return block if block.rstrip("\"')]").endswith((".", "!", "?", "…")) else f"{block}."
 
 
-def _with_subject(match: re.Match[str]) -> str:
-    adverb, verb = match[1] or "", match[2].lower()
-    return f"I {'have ' if verb == 'been' else ''}{adverb.lower()}{verb}"
-
-
 def _without_lead_in(match: re.Match[str]) -> str:
     """Remove what only announces a sentence, without a name or a verb of its own: "Quick recap:", "One more thing:"."""
     said = match[0].lower().split()
@@ -307,62 +305,29 @@ def _without_opening(opening: re.Pattern[str], sentence: str) -> str:
     return sentence[last + 1 :].lstrip()
 
 
-# Answers and corrections --------------------------------------------------------------------------
+# Corrections --------------------------------------------------------------------------------------
 
 
-_LONGEST = 12
-_ASKED = 500
 _LONGEST_CORRECTION = 200
-_ENDS = re.compile(r"[.!?\n]")
-_FIRST_SENTENCE = re.compile(r"[^.!?\n]+")
-# an answer with a subject of its own is complete
-_COMPLETE = re.compile(
-    r"\b(?:i|i'm|i've|i'd|we|we're|you|he|she|it|it's|they|that|that's|this|there|my)\b", re.IGNORECASE
-)
-_AGREES = re.compile(r"(?:yes|yeah|yep|yup|sure|of course|indeed|i do|i am|still)\b[\s,.!]*", re.IGNORECASE)
-_DENIES = re.compile(r"(?:no|nope|nah|not anymore|not any more)\b[\s,.!]*", re.IGNORECASE)
-_NOUN_PHRASE = re.compile(r"(?:an?|one|two|three|four|five|six|\d{1,2}|my) [a-z]", re.IGNORECASE)
-_PLACE = re.compile(r"(?:in|at|near|from|for|with) ", re.IGNORECASE)
-_PLACED = re.compile(r" (?:in|at|near|from|for|with) ", re.IGNORECASE)
-_PERSON = re.compile(
-    r"(?<![\w'-])(?:(?P<who>[Ii]|you)(?P<space> ?)(?P<be>'m|'re|(?<= )(?:am|are|was|were)\b)|"
-    r"(?P<object>you(?= *(?:$|(?:in|at|on|to|for|with|from|about|and|or|as|by|of|now|today)\b)))|"
-    r"(?:(?i:my|our|mine|ours|myself|ourselves|i|we|your|yours|you|yourself)|me|us)(?![\w-]))"
-)
-_YOU = re.compile(r"\byou(?:r|rs|rself)?\b", re.IGNORECASE)
-_ADVERBS = r"(?:(?:currently|now|still|actually|also|usually|normally) )?"
 _NAME = r"[A-Z][\w&'-]*(?: [A-Z][\w&'-]*){0,3}"
 _LEAD = (
     r"(?i:(?:oh\b[\s,.!-]*)?"
     r"(?:(?:oops|wait|sorry|no|actually|my mistake|that['’]s (?:wrong|not right)|i mean)\b[\s,.:!-]*)+|\*(?=\S))"
 )
 _DENIAL = re.compile(_LEAD)
+_FIRST = re.compile(r"[^.!?]+[.!](?=\s)")
+_NUMERAL = re.compile(r"(?<![\w.,])[$€£]?\d[\d.,]*\d?k?(?![\w%])")
+_VALUE = re.compile(
+    rf"(?:{_LEAD})(?i:(?:i (?:typed|wrote|said|gave (?:you )?|put) the wrong (?:date|day|number|one|time)|typo|"
+    r"that(?:'s| has) changed|it(?:'s| has) changed|i got (?:it|that|the (?:date|day|number)) wrong)[,.:;]? )?"
+    r"(?i:(?:it['’]?s|it is|it should be|should be|make that|that['’]s|i mean(?:t)?|it was|now it['’]s) )?"
+    r"(?P<value>[^.!?,;]{1,30}|[$€£]?\d{1,3}(?:[.,]\d{3})*(?:[.,]\d\d?)?k?)(?: now| instead| actually)?[.!]*$"
+)
 _OF_DATES = {*MONTHS, "in", "on", "since", "the", "week", "weekend", "of"}
 _CORRECTION = re.compile(
     rf"(?:^|[,;.!?]\s+)(?P<lead>{_LEAD})?(?P<meant>(?i:(?:oh,? )?i meant(?: to say)? ))?"
     rf"(?P<right>{_NAME})(?:,? not (?P<wrong>{_NAME}))?[.!*]*$"
 )
-
-
-def completed(request: ExtractionRequest) -> str:
-    """Return the text of a message; an answer without a subject as a sentence: "In Lisbon." as "I live in Lisbon."."""
-    text = request.episode.text
-    before = request.context[-1] if request.context else None
-    if before is None or before.speaker == request.episode.speaker or len(text) > 500:
-        return text
-    asked, mark, _ = before.text[-_ASKED:].replace("’", "'").rpartition("?")
-    first = _FIRST_SENTENCE.search(text.replace("’", "'"))
-    if not mark or first is None:
-        return text
-    answer, question = first[0].strip(), _ENDS.split(asked)[-1].strip()
-    rest = text[first.end() :].lstrip(".!")
-    for pattern, complete in _COMPLETIONS:
-        if (match := pattern.search(question)) is not None:
-            sentences = complete(match, answer)
-            if _YOU.search(sentences) and request.addressee != before.speaker:
-                return text  # "you" is the one who asked, which no part of the request says
-            return f"{sentences}{rest}" if sentences else text
-    return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -388,13 +353,21 @@ class Correction:
 
 
 def correction_of(text: str) -> Correction | None:
-    """Return the correction of a name with which a message ends: "Sorry, I meant Austin"."""
+    """Return the correction of a name with which a message, or its first sentence, ends: "Sorry, I meant Austin"."""
     text = text.strip()
-    match = _CORRECTION.search(text) if len(text) < _LONGEST_CORRECTION else None
+    if len(text) >= _LONGEST_CORRECTION:
+        return None
+    first = _FIRST.match(text)
+    match = _CORRECTION.search(text) or (_CORRECTION.search(first[0]) if first else None)
     if match is None or not (match["lead"] or match["meant"] or (match["wrong"] and not match.start())):
         return None
-    explicit = match["meant"] is not None or match["wrong"] is not None
+    explicit = match["meant"] is not None or match["wrong"] is not None or _is_retyped(match)
     return Correction(match["right"], match["wrong"], text[: match.start()], explicit)
+
+
+def _is_retyped(match: re.Match[str]) -> bool:
+    """Return whether a correction is a known name after an asterisk: "*Anna", not "*Note"."""
+    return (match["lead"] or "").startswith("*") and match["right"] in PLAIN_NAMES | PLACES
 
 
 def corrected(
@@ -410,6 +383,46 @@ def corrected(
         return [], []
     facts = [replace(e, target=right, fact=e.fact.replace(e.target, right)) for e in chosen]
     return facts, [_retraction(e) for e in chosen]
+
+
+def rewritten(text: str, earlier: str, reference: datetime) -> str | None:
+    """Return an earlier message with the date or amount that a later one corrects: "Sorry, the 15th"; else None.
+
+    The earlier one must have exactly one date, or one number, in its place.
+    """
+    match = _VALUE.match(text.strip()) if len(text) < _LONGEST_CORRECTION else None
+    if match is None:
+        return None
+    value = match["value"].strip(" .!")
+    is_date = any(len(d.text) >= len(value) - len("on the ") for d in find_dates(f"on {value}", reference))
+    if is_date:
+        old = [(d.start, d.end) for d in find_dates(earlier, reference)]
+        value = re.sub(r"^(?:on|the|in)\s+(?=the\b|[A-Z])", "", value)
+    elif _NUMERAL.fullmatch(value):
+        old = [m.span() for m in _NUMERAL.finditer(earlier)]
+    else:
+        return None
+    if len(old) != 1:
+        return None
+    [(start, end)] = old
+    if is_date and re.search(r"\bthe\s$", earlier[:start], re.IGNORECASE):
+        value = value.removeprefix("the ")
+    return f"{earlier[:start]}{value}{earlier[end:]}"
+
+
+def replaced(
+    said: Sequence[ExtractedEdge], facts: Sequence[ExtractedEdge]
+) -> tuple[list[ExtractedEdge], list[ExtractedEnding]]:
+    """Return the facts of a rewritten message that are new, and the retractions of those that they replace."""
+
+    def keys(edges: Sequence[ExtractedEdge]) -> set[tuple[object, ...]]:
+        return {(e.source, e.relation, e.target, e.valid_from, e.valid_to, e.fact) for e in edges}
+
+    before, after = keys(said), keys(facts)
+    new = [e for e in facts if not keys([e]) & before]
+    relations = {(e.source, e.relation) for e in new}
+    wrong = [e for e in said if not keys([e]) & after and (e.source, e.relation) in relations and not e.ended]
+    return (new, [_retraction(e) for e in wrong]) if wrong else ([], [])
 
 
 def is_denial(text: str) -> bool:
@@ -443,114 +456,3 @@ def _undated(fact: str) -> list[str]:
 
 def _retraction(edge: ExtractedEdge) -> ExtractedEnding:
     return ExtractedEnding(edge.source, edge.relation, edge.target, why="corrected")
-
-
-def _fragment(answer: str) -> bool:
-    return bool(answer) and len(answer.split()) <= _LONGEST and not _COMPLETE.search(answer)
-
-
-def _where(asked: re.Match[str], answer: str) -> str:
-    answer = _AGREES.sub("", answer, count=1)
-    if not _fragment(answer):
-        return ""
-    verb = asked["verb"].lower()
-    usual = "at" if verb in ("work", "study") else "in"
-    return f"I {verb} {answer if _PLACE.match(answer) else f'{usual} {answer}'}."
-
-
-def _origin(_: re.Match[str], answer: str) -> str:
-    return f"I am from {_PLACE.sub('', answer, count=1)}." if _fragment(answer) else ""
-
-
-def _by_asked(question: str) -> str:
-    """Return words of a question as the person who is asked says them: "know your sister" for "know my sister"."""
-    return _PERSON.sub(_turned, question)
-
-
-def _turned(match: re.Match[str]) -> str:
-    if match["object"]:
-        return "me"
-    who, space, be = match["who"], match["space"], match["be"]
-    return f"{words.ANSWERED[who.lower()]}{space}{words.ANSWERED[be]}" if who else words.ANSWERED[match[0].lower()]
-
-
-def _whether(asked: re.Match[str], answer: str) -> str:
-    """Complete "yes", "no" and "no, at Globex" after "Do you still work at Initech?"."""
-    auxiliary, rest = "am " if asked["aux"].lower() == "are" else "", _by_asked(asked["rest"])
-    owned = _AGREES.sub("", answer, count=1)
-    if rest.startswith("have ") and _NOUN_PHRASE.match(owned) and _fragment(owned):
-        return f"I have {owned[0].lower()}{owned[1:]}."  # "Do you have any pets?" "Yes, a cat."
-    if (agrees := _AGREES.match(answer)) is not None:
-        return f"I {auxiliary}{rest}." if not answer[agrees.end() :] else ""
-    if (denies := _DENIES.match(answer)) is None:
-        return ""
-    denied = f"I {'am no longer ' if auxiliary else 'no longer '}{rest}." if asked["still"] else ""
-    other = answer[denies.end() :]
-    if not _PLACE.match(other) or not _fragment(other):
-        return denied
-    verb = _PLACED.split(rest, maxsplit=1)[0]
-    return f"{denied} I {auxiliary}{verb} {other}.".strip()
-
-
-def _next_job(_: re.Match[str], answer: str) -> str:
-    role, at, place = answer.partition(" at ")
-    if not at or not place[:1].isupper() or not _fragment(answer):
-        return ""
-    return f"I will work at {place}. I will work as {role if role.isupper() else role.lower()}."
-
-
-def _which(asked: re.Match[str], answer: str) -> str:
-    return f"I {asked['verb']} {answer}." if _fragment(answer) else ""
-
-
-def _what_is(asked: re.Match[str], answer: str) -> str:
-    return f"My {asked['noun']} is {answer}." if _fragment(answer) else ""
-
-
-def _occupation(_: re.Match[str], answer: str) -> str:
-    return (
-        f"I am {answer[0].lower()}{answer[1:]}."
-        if re.match(r"(?:a|an|the) ", answer, re.I) and _fragment(answer)
-        else ""
-    )
-
-
-def _age(_: re.Match[str], answer: str) -> str:
-    years = re.match(r"(?:just turned )?(\d{1,3})\b", answer)
-    return f"I am {years[1]} years old." if years else ""
-
-
-def _age_of(asked: re.Match[str], answer: str) -> str:
-    years = re.match(
-        r"(?:(?:she|he)(?:'s| is)(?: now)? |just turned )?(\d{1,3})\b(?! (?:month|week|day))", answer, re.IGNORECASE
-    )
-    return f"My {asked['noun']} is {years[1]} years old." if years else ""
-
-
-def _question(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE)
-
-
-_COMPLETIONS: list[tuple[re.Pattern[str], Callable[[re.Match[str], str], str]]] = [
-    (_question(r"\bwhere (?:are|do) you (?:come )?from$"), _origin),
-    (
-        _question(rf"\bwhere (?:do|are) you {_ADVERBS}(?P<verb>live|work|study|stay)(?:ing)?(?: now| these days)?$"),
-        _where,
-    ),
-    (
-        _question(r"^where(?: to|(?: are you|'re you)? (?:going|moving|headed|off to|heading)(?: to| next)?)$"),
-        _next_job,
-    ),
-    (_question(r"\bhow old are you(?: now)?$"), _age),
-    (_question(r"\bhow old(?: is|'s) your (?P<noun>[a-z]+)(?: now)?$"), _age_of),
-    (
-        _question(r"\bwhat do you do(?: for (?:a living|work))?$|\bwhat'?s? (?:is )?your (?:job|profession)$"),
-        _occupation,
-    ),
-    (_question(r"\b(?:what|who|when|which)(?:'s| is) your (?P<noun>[a-z' -]{2,40})$"), _what_is),
-    (
-        _question(r"\b(?:what|which)(?: [a-z]+){1,2} do you (?P<verb>speak|play|drive|use|teach|study|prefer|like)$"),
-        _which,
-    ),
-    (_question(r"(?:^|[,;] |\bso )(?P<aux>do|are) you (?P<still>still )?(?P<rest>[a-z][^,;]{2,80})$"), _whether),
-]

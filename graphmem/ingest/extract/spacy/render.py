@@ -53,7 +53,9 @@ def sentence(clause: Clause, subject: End, names: Names, dates: Dates, apart: fr
     front = [
         t
         for t in tokens
-        if t.i < start and t.i not in inside and (t.i in dates.at or (t.i + 1 in dates.at and t.pos_ == "ADP"))
+        if t.i < start
+        and t.i not in inside
+        and (t.i in dates.at or (t.i + 1 in dates.at and t.pos_ == "ADP") or _is_each(t) or t.lower_ == "every")
     ]
     body = [t for t in tokens if t.i not in inside and t.i > start] if head else tokens
     if (head and head.i > clause.chain[0].i) or (clause.subjects and not any(t.i in inside for t in tokens)):

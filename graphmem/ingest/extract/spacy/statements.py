@@ -31,7 +31,8 @@ class Statement:
     """Relation from the subject of a clause to a target, converted to an edge by `Facts`.
 
     A `presumed` ending is of a fact that may not be known: "sold the car" ends "drives". `until` is the end of a fact
-    that holds from when it is told, whatever the dates of its clause: that of a deadline.
+    that holds from when it is told, whatever the dates of its clause: that of a deadline. An `event` happened once, and
+    what is `planned` ends nothing yet.
     """
 
     relation: str
@@ -44,6 +45,13 @@ class Statement:
     certainty: float = 1.0
     presumed: bool = False
     until: datetime | None = None
+    event: bool = False
+    planned: bool = False
+
+
+def concept(name: str) -> End:
+    """Return a common noun as an end."""
+    return End(name, "concept", named=False)
 
 
 def presumed_end(relation: str, target: End, source: End | None = None) -> Statement:
@@ -66,6 +74,8 @@ def verb_form(clause: Clause) -> str:
         return f"{verb.lower_}{particle}"
     if clause.negated:
         return f"does_not_{lemma}{particle}"
+    if has_got(clause):
+        return "has"
     if clause.ended or clause.began or is_state(clause):
         return f"{words.third_person(lemma)}{particle}"
     return f"{words.past(lemma, verb.text, verb.tag_)}{particle}"
@@ -83,8 +93,15 @@ def is_state(clause: Clause) -> bool:
     return (
         not clause.past
         or lemma in words.STRONG_STATES
+        or has_got(clause)
         or (clause.ongoing and (lemma in words.STATES or clause.verb.tag_ == "VBG"))
+        or (clause.ongoing and lemma in words.HABITS and any(t.lower_ == "since" for t in clause.verb.subtree))
     )
+
+
+def has_got(clause: Clause) -> bool:
+    """Return whether a perfect says what somebody has: "I've got a car"."""
+    return clause.verb.lemma_ == "get" and clause.ongoing and not clause.stance
 
 
 # Times --------------------------------------------------------------------------------------------
@@ -137,7 +154,7 @@ def _is_of_booked(token: Token) -> bool:
     lead = token.nbor(-1).lower_ if token.i > token.sent.start else ""
     months = lead == "in" and any(c.lower_ == "for" and verb.i < c.i < token.i for c in verb.children)
     back = lead == "on" and token.i > 1 and token.nbor(-2).lower_ == "back"  # "back on the 18th"
-    return lead == "for" or months or back  # "signed up for the marathon in May", not "for a class yesterday"
+    return lead in ("for", "from") or months or back  # "signed up for the marathon in May", not "for a class yesterday"
 
 
 def _is_ahead(token: Token) -> bool:
@@ -158,8 +175,8 @@ def _is_ahead(token: Token) -> bool:
     before = token.nbor(-1).lower_ if token.i > token.sent.start else ""
     if verb.tag_ in ("VBP", "VBZ") and before != "since" and not any(v.tag_ == "VBD" for v in chain):
         return True  # "I start on Friday", "the wedding is in May", "I work there until June"
-    if any(c.lower_ == "getting" and c.dep_ == "auxpass" for c in verb.children):
-        return True
+    if any(c.dep_ == "auxpass" and (c.lower_ == "getting" or c.tag_ in ("VBZ", "VBP")) for c in verb.children):
+        return True  # "it's getting fixed on Friday", "it is booked in for Friday"
     return verb.tag_ in ("VB", "VBG") and not any(v.tag_ == "VBD" for v in chain)
 
 
@@ -195,6 +212,8 @@ class Period:
         Whether it includes the time of the message ("this month").
     days_so_far
         Days between its beginning and the message.
+    limit
+        End of the last day on which something may be done: "by 3 May", "before May".
     """
 
     begin: datetime | None = None
@@ -204,6 +223,7 @@ class Period:
     over: bool = False
     running: bool = False
     days_so_far: int | None = None
+    limit: datetime | None = None
 
     @classmethod
     def of(cls, clause: Clause, dates: Dates, reference: datetime) -> Period:
@@ -212,19 +232,22 @@ class Period:
         until: datetime | None = None
         last: datetime | None = None
         close: datetime | None = None
+        limit: datetime | None = None
         running = between = False
         chain = {t.i for t in clause.chain}
         for token in clause.verb.sent:
             span = dates.at.get(token.i)
             if span is None or not dates.first(token) or dated(token).i not in chain:
                 continue
-            if clause.past and _is_of_booked(token):
-                continue
             word, late = _lead(token)
+            if clause.past and word != "from" and _is_of_booked(token):
+                continue
             moment = span.until if late else span.begin
             if word in ("until", "till") or (begin and (word in ("to", "-", "–") or (word == "and" and between))):
                 last = last or moment
                 until = until or (moment if span.grain == "hour" else span.until)  # an end includes its day or month
+            elif word in ("by", "before"):
+                limit = span.until if word == "by" else span.begin
             elif word not in ("before", "after", "by", "than", "of") and begin is None:
                 ending = late and span.grain != "day"  # "at the end of June": on its last day
                 begin, between = moment - timedelta(days=int(ending)), word == "between"
@@ -238,7 +261,7 @@ class Period:
         until = min(until, reference) if until is not None and over else until
         ahead = begin is not None and begin > reference
         so_far = (reference - begin).days if begin is not None and not ahead else None
-        return cls(begin, until, close, ahead=ahead, over=over, running=running, days_so_far=so_far)
+        return cls(begin, until, close, ahead=ahead, over=over, running=running, days_so_far=so_far, limit=limit)
 
     def bounds(self, *, ended: bool) -> tuple[datetime | None, datetime | None]:
         """Return (valid_from, valid_to) of a fact; for an ended fact a date is its last one."""

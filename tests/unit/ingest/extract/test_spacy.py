@@ -622,7 +622,7 @@ def test_a_date_belongs_to_its_own_verb(say: Say) -> None:
         ("I live in Oslo with my wife Anna.", "lives_with", "Nora lives with their wife Anna."),
         ("I work as an engineer at Siemens.", "works_as", "Nora works as an engineer."),
         ("I live with Anna in Oslo.", "lives_with", "Nora lives with Anna."),
-        ("i live in lisbon and i draw books for papaya press", "lives_in", "Nora lives in lisbon."),
+        ("i live in lisbon and i draw books for papaya press", "lives_in", "Nora lives in Lisbon."),
         ("Waymark's been on Nordhost for months.", "been_on", "Waymark has been on Nordhost for months."),
         ("I moved to Oslo with Anna.", "moved_with", "Nora moved to Oslo with Anna."),
         ("I live in Bern, not Berlin.", "lives_in", "Nora lives in Bern."),

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from graphmem.ingest.extract.spacy import SpacyExtractor, spacy_available
-from graphmem.ingest.extract.spacy.prepare import completed
+from graphmem.ingest.extract.spacy.answers import completed
 from graphmem.models import Episode, Scope
 from graphmem.protocols import Extraction, ExtractionRequest
 

@@ -109,7 +109,10 @@ def test_words_that_the_parser_confuses(extractor: SpacyExtractor, text: str, fa
         ("My old friend Vera Lind lives in Rome.", {"Oskar has_friend Vera Lind", "Vera Lind lives_in Rome"}),
         ("my ex wife Vera lives in Rome", {"Oskar has_ex_wife Vera", "Vera lives_in Rome"}),
         ("My boss Vera Lind quit.", {"Oskar no longer has_boss Vera Lind"}),
-        ("Our guitar teacher Vera Lind retired.", {"Oskar no longer has_teacher Vera Lind"}),
+        (
+            "Our guitar teacher Vera Lind retired.",
+            {"Oskar no longer has_teacher Vera Lind", "Vera Lind is retired"},
+        ),
     ],
 )
 def test_a_relation_of_the_past_is_over(extractor: SpacyExtractor, text: str, facts: set[str]) -> None:

@@ -1,0 +1,161 @@
+"""Rules for what happens to people, to their pets and to their things: "was fired", "Nora's car was stolen"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from graphmem.ingest.extract.spacy import words
+from graphmem.ingest.extract.spacy.appointments import when
+from graphmem.ingest.extract.spacy.clauses import Clause, helpers, objects_of, prepositions
+from graphmem.ingest.extract.spacy.names import End, Names
+from graphmem.ingest.extract.spacy.statements import Period, Statement, concept, presumed_end
+
+if TYPE_CHECKING:
+    from spacy.tokens import Token
+
+_AGE = re.compile(r"\d{1,3}")
+_OLDEST = 120
+
+
+def events(clause: Clause) -> Iterator[Statement]:
+    """Yield what happened to somebody or something, as a participle: "was fired", "got spayed", "retired"."""
+    verb, lemma = clause.verb, clause.verb.lemma_.lower()
+    if not clause.past or clause.stance:
+        return
+    particle = next((f" {c.lower_}" for c in verb.children if c.lower_ in ("into", "off", "up", "over", "out")), "")
+    said = next((w for w in (f"{verb.lower_}{particle}", verb.lower_) if w in words.BEFALLEN), None)
+    got = clause.passive and any(h.lower_ in (*words.GETS, "been", "was", "were") for h in helpers(verb))
+    limited = objects_of(verb, "oprd") or any(w in ("to", "with", "from") for w, _ in prepositions(verb))
+    redundant = lemma == "make" and any(t.lower_ == "redundant" for t in verb.children)
+    if redundant and clause.passive:
+        yield Statement("was", concept("made redundant"), explicit=True, event=True)
+    if said is not None and got and not limited:
+        yield Statement("was", concept(said), explicit=True, event=True)
+    elif lemma in words.TOLD and not clause.passive:  # "I broke my arm playing football"
+        doing = (c for c in verb.children if c.dep_ in ("advcl", "ccomp") and c.tag_ == "VBG")
+        parts = (t for c in doing for t in objects_of(c, "nsubj") if t.lower_ in words.TOLD[lemma])
+        relation = words.past(lemma, verb.text, verb.tag_)
+        yield from (Statement(relation, concept(t.lower_), explicit=True, event=True) for t in parts)
+    if lemma == "retire" and not clause.passive and not any(n.lower_ == "bed" for _, n in prepositions(verb)):
+        yield Statement("is", concept("retired"), explicit=True)
+    elif lemma == "graduate" and not clause.passive and all(n.ent_type_ for _, n in prepositions(verb)):
+        named = any(n.ent_type_ not in words.QUANTITIES for _, n in prepositions(verb))
+        yield from () if named else [Statement("is_a", concept("graduate"), explicit=True)]
+    elif lemma in ("quit", "lose", "leave") and any(t.lower_ == "job" for t in objects_of(verb, "dobj")):
+        job = next(t for t in objects_of(verb, "dobj") if t.lower_ == "job")
+        named = any(n.ent_type_ not in words.QUANTITIES for _, n in prepositions(verb))
+        if {c.lower_ for c in job.children} == {"my"} and not named:
+            yield Statement(words.past(lemma, verb.text, verb.tag_), concept("job"), explicit=True, event=True)
+    elif lemma == "have" and any(c.lower_ in ("out", "removed") for c in verb.subtree):
+        parts = (t for t in verb.subtree if t.lower_ in words.TOLD["break"] | words.REMOVED and t.i > verb.i)
+        yield from (Statement("had_removed", concept(t.lower_), explicit=True, event=True) for t in parts)
+    elif lemma == "put" and any(w == "on" and n.lower_ == "market" for w, n in prepositions(verb)):
+        sold = (t for t in objects_of(verb, "dobj") if t.lower_ in words.DWELLINGS | words.BELONGINGS)
+        yield from (Statement("put_on_market", concept(t.lower_), explicit=True, event=True) for t in sold)
+
+
+def concerts(clause: Clause, subject: End, period: Period) -> Iterator[Statement]:
+    """Yield saw for "I saw Radiohead live", which the parser takes for a clause."""
+    verb = clause.verb
+    if verb.lemma_ != "see" or not clause.past or clause.passive:
+        return
+    live = (c for c in verb.children if c.dep_ == "ccomp" and c.lower_ == "live")
+    seen = (t for c in live for t in c.children if t.dep_ == "nsubj" and t.pos_ == "PROPN")
+    for name in (t.doc[t.left_edge.i : t.i + 1].text for t in seen):
+        fact = f"{subject.name} saw {name} live{when(period)}."
+        yield Statement("saw", End(name, "concept", named=True), explicit=True, event=True, fact=fact)
+
+
+def stolen(clause: Clause, names: Names) -> Iterator[Statement]:
+    """Yield what others took: "somebody stole my bike", "we had our car stolen", "they took my laptop" of burglars."""
+    verb, lemma = clause.verb, clause.verb.lemma_.lower()
+    if not clause.past or clause.passive or clause.stance:
+        return
+    burgled = not words.BURGLED.isdisjoint(t.lower_ for t in verb.doc)
+    by_others = any(t.lower_ in ("they", "someone", "somebody", "thieves", "burglars") for t in clause.subjects)
+    nouns: list[Token] = []
+    if by_others and (lemma in ("steal", "nick", "pinch") or (lemma == "take" and burgled)):
+        nouns = objects_of(verb, "dobj")
+    elif lemma == "have":
+        parts = [c for c in verb.children if c.dep_ in ("ccomp", "xcomp", "acl", "oprd")]
+        parts += (c for t in objects_of(verb, "dobj") for c in t.children if c.dep_ == "acl")
+        gone = [c for c in parts if c.lower_ in ("stolen", "nicked", "towed", "clamped")]
+        nouns = [t for c in gone for t in (*objects_of(c, "nsubj", "nsubjpass"), c.head) if t.pos_ == "NOUN"]
+    for thing in (e for t in nouns for e in owned(t, names)):
+        fact = f"{thing.name} was stolen."
+        yield Statement("was", concept("stolen"), explicit=True, source=thing, event=True, fact=fact)
+
+
+def owned(noun: Token, names: Names) -> Iterator[End]:
+    """Yield a thing of somebody: "Nora's car" for "my car"; the speaker's if it has no owner but a pet's noun."""
+    if noun.pos_ != "NOUN" or noun.lemma_.lower() in words.RELATIONAL | words.VAGUE - words.OWNED:
+        return
+    if noun.lemma_.lower() in words.OWNED and (owner := names.owner(noun)) is not None and owner.named:
+        yield End(f"{owner.name}'s {names.phrase(noun)}", "concept", named=True, certainty=owner.certainty)
+
+
+def abandoned(clause: Clause, names: Names) -> Iterator[Statement]:
+    """Yield gave_up, and the end of doing it, for "I gave up on learning the violin"."""
+    verb = clause.verb
+    up = verb.lemma_ == "give" and any(c.lower_ == "up" for c in verb.children)
+    for gerund in (t for c in verb.children if up and c.lower_ == "on" for t in c.children if t.dep_ == "pcomp"):
+        ends = [e for t in objects_of(gerund, "dobj") for e in names.ends(t) if not e.role]
+        for end in ends if clause.past and not clause.stance else ():
+            yield Statement("gave_up", concept(f"{gerund.lower_} {end.name}"), explicit=True, event=True)
+            yield presumed_end(words.third_person(gerund.lemma_), end)
+
+
+def ages(clause: Clause, period: Period) -> Iterator[Statement]:
+    """Yield the age that somebody will have: "my mum turns 70 in May"."""
+    if clause.verb.lemma_ == "turn" and period.ahead:
+        for noun in objects_of(clause.verb, "dobj", "attr", "acomp", "npadvmod"):
+            if _AGE.fullmatch(noun.text) and int(noun.text) <= _OLDEST:
+                yield Statement("has_age", concept(f"{noun.text} years"), explicit=True, planned=True)
+
+
+def expected(clause: Clause, period: Period) -> Iterator[Statement]:
+    """Yield the child that somebody expects: "we're expecting our first in August"."""
+    verb = clause.verb
+    due = verb.lemma_ == "be" and any(t.lower_ == "due" for t in objects_of(verb, "acomp")) and period.ahead
+    if due and not clause.past:
+        yield Statement("is_expecting", concept("baby"), explicit=True, planned=True)
+    if verb.lower_ not in ("expecting", "having") or clause.past:
+        return
+    nouns = objects_of(verb, "dobj")
+    child = next((t for t in nouns if t.lower_ in words.BORN), None)
+    first = next((t for t in nouns if t.lower_ in ("first", "second", "third", "fourth")), None)
+    if verb.lower_ == "having":
+        child, first = (child if period.ahead else None), None
+    if child is not None:
+        yield Statement("is_expecting", concept(child.lower_), explicit=True, planned=period.ahead)
+    elif first is not None and verb.lower_ == "expecting":
+        yield Statement("is_expecting", concept("baby"), explicit=True, planned=period.ahead)
+
+
+def schools(clause: Clause, names: Names) -> Iterator[Statement]:
+    """Yield got_into for "I got into Imperial", dropped_out_of for "dropped out of uni"."""
+    verb, lemma = clause.verb, clause.verb.lemma_.lower()
+    if not clause.past or lemma not in ("get", "drop", "accept"):
+        return
+    out = any(c.lower_ == "out" for c in verb.children)
+    for word, noun in prepositions(verb):
+        learning = noun.lower_ in words.SCHOOLS
+        if lemma == "drop" and out and word == "of" and (learning or noun.pos_ == "PROPN"):
+            for end in [*names.end(noun)] or [concept(noun.lower_)]:
+                yield Statement("dropped_out_of", end, explicit=True, event=True)
+                yield from (presumed_end(relation, end) for relation in ("studies_at", "goes_to", "attends"))
+        elif word in ("into", "to", "by") and (lemma == "accept" or (lemma == "get" and word == "into")):
+            named = noun.pos_ == "PROPN" and noun.ent_type_ not in ("PERSON", *words.QUANTITIES)
+            for end in names.word(noun) if named else [concept(noun.lower_)] if learning else []:
+                yield Statement("got_into", end, explicit=True, event=True)
+
+
+def abstinence(clause: Clause) -> Iterator[Statement]:
+    """Yield quit for "I haven't smoked since January"."""
+    since = any(t.lower_ == "since" for t in clause.verb.subtree)
+    if clause.ongoing and since and clause.verb.lemma_ in words.VICES and not objects_of(clause.verb, "dobj"):
+        vice = concept(words.VICES[clause.verb.lemma_])
+        yield Statement("quit", vice, explicit=True)
+        yield presumed_end("does", vice)

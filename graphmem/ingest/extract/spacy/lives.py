@@ -1,0 +1,236 @@
+"""Rules for what people live with: skills, health, habits, possessions.
+
+Like those of `events`, `appointments` and `money_and_work`, their statements are explicit: their words alone say that
+they are worth keeping. "My car" is an end of its own there, as in "Nora's car". The tables are in words.toml.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from graphmem.ingest.extract.spacy import words
+from graphmem.ingest.extract.spacy.appointments import appointments, dated_plans, duties, trips, when
+from graphmem.ingest.extract.spacy.clauses import Clause, helpers, objects_of, prepositions
+from graphmem.ingest.extract.spacy.events import (
+    abandoned,
+    abstinence,
+    ages,
+    concerts,
+    events,
+    expected,
+    owned,
+    schools,
+    stolen,
+)
+from graphmem.ingest.extract.spacy.money_and_work import made, money, movement, rates, studies, tasks
+from graphmem.ingest.extract.spacy.names import End, Names
+from graphmem.ingest.extract.spacy.statements import Period, Statement, concept, is_state, presumed_end
+
+if TYPE_CHECKING:
+    from spacy.tokens import Token
+
+_LIKELY = 0.7
+_COMMON = 0.6
+
+
+def lived(clause: Clause, subject: End, names: Names, period: Period) -> Iterator[Statement]:
+    """Yield the statements of a clause about the life of its subject; of a thing or a pet, what happened to it."""
+    if subject.kind != "person":
+        if subject.named and not (clause.negated or clause.ended):
+            yield from events(clause)
+            yield from _needs(clause)
+        return
+    yield from appointments(clause, names, period)
+    if clause.ended:
+        return
+    yield from _skills(clause, names)
+    yield from duties(clause, names, period)
+    if clause.negated:
+        yield from _avoided(clause, names)
+        yield from abstinence(clause)
+        return
+    yield from ages(clause, period)
+    yield from abandoned(clause, names)
+    yield from expected(clause, period)
+    yield from trips(clause, names, period)
+    if clause.stance:
+        return
+    yield from events(clause)
+    yield from studies(clause, names)
+    yield from money(clause, names)
+    yield from _habits(clause)
+    yield from _possessions(clause, names)
+    yield from _whereabouts(clause, names, period)
+    yield from _languages(clause)
+    yield from concerts(clause, subject, period)
+    yield from schools(clause, names)
+    yield from _needs(clause)
+    yield from tasks(clause, names)
+
+
+def befallen(clause: Clause, names: Names, period: Period) -> Iterator[Statement]:
+    """Yield what happens to what has an owner, and to others than the subject: "my car got stolen", "they fired me"."""
+    if clause.negated or clause.ended or names.speaker is None:
+        return
+    for noun in clause.subjects:
+        for thing in owned(noun, names):
+            yield from (replace(said, source=thing) for said in events(clause))
+            yield from movement(clause, thing, names)
+    yield from dated_plans(clause, names, period)
+    yield from _intolerances(clause, names)
+    yield from _first_language(clause, names)
+    yield from rates(clause, names, period)
+    yield from made(clause, names)
+    yield from stolen(clause, names)
+    for person in dismissed(clause, names):
+        fact = f"{person.name} was fired{when(period)}."
+        yield Statement("was", concept("fired"), explicit=True, source=person, event=True, fact=fact)
+
+
+def dismissed(clause: Clause, names: Names) -> Iterator[End]:
+    """Yield whom a clause says to have been fired by others: "they fired me"."""
+    if (
+        clause.past
+        and not (clause.passive or clause.stance or clause.negated)
+        and clause.verb.lemma_ in ("fire", "sack")
+    ):
+        yield from (e for t in objects_of(clause.verb, "dobj") for e in names.ends(t) if e.kind == "person")
+
+
+def _skills(clause: Clause, names: Names) -> Iterator[Statement]:
+    """Yield can and cannot for "I can't swim", plays for "I can play the piano", speaks for "I can speak Welsh"."""
+    verb, lemma = clause.verb, clause.verb.lemma_.lower()
+    if clause.stance != "can":
+        return
+    relation, other = ("cannot", "can") if clause.negated else ("can", "cannot")
+    objects = [e for t in objects_of(verb, "dobj") for e in names.ends(t) if not e.role]
+    if lemma in words.SKILLS and not objects_of(verb, "dobj"):
+        yield Statement(relation, concept(lemma), explicit=True)
+        yield presumed_end(other, concept(lemma))
+    elif lemma in ("play", "speak") and not clause.negated:
+        fits = (e for e in objects if lemma != "speak" or e.named)
+        yield from (Statement(words.third_person(lemma), e, explicit=True) for e in fits)
+
+
+def _avoided(clause: Clause, names: Names) -> Iterator[Statement]:
+    """Yield does_not_eat for "my kids won't eat mushrooms"."""
+    wont = any(h.lower_ in ("wo", "will") for h in helpers(clause.verb))
+    if wont and clause.verb.lemma_ in ("eat", "drink", "touch"):
+        for end in (e for t in objects_of(clause.verb, "dobj") for e in names.ends(t) if not e.role):
+            yield Statement(f"does_not_{clause.verb.lemma_}", end, explicit=True)
+
+
+def _intolerances(clause: Clause, names: Names) -> Iterator[Statement]:
+    """Yield reacts_to for "penicillin brings me out in a rash", said of the object."""
+    verb = clause.verb
+    if clause.past or clause.stance or verb.lemma_ not in ("bring", "give", "make"):
+        return
+    effects = {t.lower_ for t in verb.subtree} & words.REACTIONS
+    whom = [e for t in verb.subtree if t.pos_ == "PRON" and t.lower_ == "me" for e in names.end(t)]
+    if effects and whom:
+        causes = (e for t in clause.subjects if t.pos_ in ("NOUN", "PROPN") for e in names.ends(t))
+        yield from (
+            Statement(
+                "reacts_to", concept(name), explicit=True, source=whom[0], fact=f"{whom[0].name} reacts to {name}."
+            )
+            for name in (e.name.lower() for e in causes)
+        )
+
+
+def _languages(clause: Clause) -> Iterator[Statement]:
+    """Yield speaks for "I speak Italian, English and a bit of Greek", however they are tagged."""
+    verb = clause.verb
+    if verb.lemma_ == "speak" and not clause.past and verb.tag_ in ("VBP", "VBZ", "VB"):
+        inside = (t for t in verb.subtree if t.ent_type_ in ("NORP", "LANGUAGE") and t.i > verb.i)
+        plain = (t for t in inside if t.head.lower_ == "of" or t.dep_ in ("dobj", "acomp", "conj", "oprd"))
+        yield from (Statement("speaks", End(t.text, "language", named=True), explicit=True) for t in plain)
+
+
+def _first_language(clause: Clause, names: Names) -> Iterator[Statement]:
+    """Yield has_first_language for "Welsh is my first language" and "my native language is Welsh"."""
+    if clause.verb.lemma_ != "be" or clause.past or clause.stance:
+        return
+    nouns = [*clause.subjects, *objects_of(clause.verb, "attr", "acomp")]
+    own = next((t for t in nouns if t.lower_ in ("language", "tongue")), None)
+    if own is None or (owner := names.owner(own)) is None:
+        return
+    kind = {c.lower_ for c in own.children} & {"first", "native", "mother", "second"}
+    for noun in nouns if kind else ():
+        if noun != own and noun.text.istitle():
+            which = "second" if "second" in kind else "first"
+            fact = f"{owner.name}'s {which} language is {noun.text}."
+            end = End(noun.text, "language", named=True)
+            yield Statement(f"has_{which}_language", end, explicit=True, source=owner, fact=fact)
+
+
+def _needs(clause: Clause) -> Iterator[Statement]:
+    """Yield needs for "my cat needs insulin twice a day"."""
+    if clause.verb.lemma_ == "need" and clause.verb.tag_ in ("VBP", "VBZ") and not clause.stance:
+        cures = (t for t in objects_of(clause.verb, "dobj") if t.lower_ in words.MEDICINES | words.CARES)
+        yield from (Statement("needs", concept(t.lower_), explicit=True) for t in cures)
+
+
+def _habits(clause: Clause) -> Iterator[Statement]:
+    """Yield does for "I swim on Tuesdays", "I've been running 5k every morning", "she does ballet on Saturdays"."""
+    verb, lemma = clause.verb, clause.verb.lemma_.lower()
+    if any(h.lower_ in ("does", "do") for h in helpers(verb)) and verb.lower_ in words.ACTIVITIES:
+        yield Statement("does", concept(verb.lower_), explicit=True)
+        yield from (Statement("does", concept(t.lower_), explicit=True) for t in verb.conjuncts if t.i > verb.i)
+        return
+    if (clause.past and not clause.ongoing) or clause.passive or lemma not in words.EXERCISES:
+        return
+    times = (t for t in verb.subtree if t.ent_type_ in ("DATE", "TIME", "") and t.i > verb.i)
+    said = {t.lower_ for t in times}
+    often = bool(said & {*words.HABITUAL, "twice", "once", "times", "daily", "weekly"})
+    often = often or any(t.removesuffix("s") in words.CALENDAR and t.endswith("s") for t in said)
+    objects = [t for t in objects_of(verb, "dobj") if not _is_distance(t)]
+    other = any(c.dep_ in ("acomp", "prt", "agent") or c.lower_ in ("late", "around", "out") for c in verb.children)
+    if often and not (objects or other):
+        yield Statement("does", concept(words.EXERCISES[lemma]), explicit=True)
+
+
+def _is_distance(noun: Token) -> bool:
+    return bool(re.match(r"\d", noun.text)) or noun.lower_ in ("miles", "mile", "km", "kilometres", "laps", "lengths")
+
+
+def _possessions(clause: Clause, names: Names) -> Iterator[Statement]:
+    """Yield has for "we have a caravan in Dorset", "my wife has got an electric car, a Renault Zoe", "I keep bees"."""
+    verb, lemma = clause.verb, clause.verb.lemma_.lower()
+    has = (lemma == "have" and not clause.past) or (lemma == "get" and clause.ongoing)
+    if lemma == "keep" and not clause.past:
+        kept = (t for t in objects_of(verb, "dobj") if t.lower_ in words.KEPT)
+        yield from (Statement("keeps", concept(t.lower_), explicit=True) for t in kept)
+    if lemma in ("get", "buy", "adopt") and clause.past and not (clause.ongoing or clause.passive):
+        bought = (t for t in objects_of(verb, "dobj") if t.lower_ in words.POSSESSIONS | words.PETS)
+        bought = (t for t in bought if any(c.lower_ in ("a", "an") for c in t.children))
+        relation = words.past(lemma, verb.text, verb.tag_)
+        ends = (e for t in bought for e in names.end(t) if not e.named)
+        yield from (Statement(relation, e, explicit=True, event=True, certainty=_COMMON) for e in ends)
+    for noun in objects_of(verb, "dobj") if has and not clause.passive else ():
+        articles = {c.lower_ for c in noun.children if c.dep_ in ("det", "nummod", "poss")}
+        if noun.lower_ not in words.POSSESSIONS or not articles & {"a", "an", "our", "my"}:
+            continue
+        models = [t for t in noun.children if t.dep_ == "appos" and t.pos_ == "PROPN"]
+        named = [e for t in models for e in names.end(t) if not e.role]
+        for end in named:
+            thing = End(end.name, "concept", named=True, certainty=_LIKELY)
+            yield Statement(words.has(noun.lower_), thing, explicit=True)
+        if not named:
+            yield from (Statement("has", e, explicit=True) for e in names.end(noun))
+
+
+def _whereabouts(clause: Clause, names: Names, period: Period) -> Iterator[Statement]:
+    """Yield is_in for "I'm in Chicago until Thursday", and is_looking_for for "I'm looking for a flat"."""
+    verb = clause.verb
+    if verb.lemma_ == "be" and is_state(clause) and not clause.past and period.until is not None:
+        places = (e for w, n in prepositions(verb) if w == "in" for e in names.end(n) if e.label in words.PLACES)
+        yield from (Statement("is_in", e, explicit=True) for e in places)
+    if verb.lower_ == "looking" and (not clause.past or clause.ongoing):
+        sought = (n for w, n in prepositions(verb) if w == "for" and n.lower_ in words.SOUGHT)
+        for noun in (n for n in sought if not any(c.lower_ in ("the", "my", "that") for c in n.children)):
+            inside = next((e for w, n in prepositions(noun) if w in ("in", "as") for e in names.end(n)), None)
+            name = f"{names.phrase(noun)} in {inside.name}" if inside is not None else names.phrase(noun)
+            yield Statement("is_looking_for", concept(name), explicit=True)

@@ -1,0 +1,97 @@
+"""Repairs of what people type in haste, for the parser: no subject, no capitals, "'s" for "is" and "has"."""
+
+from __future__ import annotations
+
+import re
+
+from graphmem.ingest.extract.spacy import words
+from graphmem.ingest.extract.spacy.labels import SMALL_PLACES
+
+_LEAD = (
+    r"(?:an?|the|my|our|his|her|their|some|two|three|four|five|six|both|all|another|new|"
+    r"last|yesterday|today|this|early|officially|"
+    rf"{'|'.join(sorted(words.STAYS))}|"
+    r"up|out|off|in|into|to|from|for|with|at|on|over|back|away|down|through|\d[\d.,]*k?|[a-z]{3,15}ing)\b|[A-Z]"
+)
+_OMITTED = re.compile(  # "Lost my job": the parser tags these as nouns or imperatives
+    rf"^(?P<adverb>(?:(?:[Jj]ust|[Ff]inally|[Aa]lso|[Rr]ecently|[Ee]ven)\s+)?)(?:"
+    r"(?P<first>[Gg]ot|[Ll]ost|[Qq]uit|[Ll]eft|[Ww]ent|[Bb]ought|[Mm]oved|[Jj]oined|[Ss]tarted(?=\s+at\b)|"
+    r"[Bb]een(?=\s+(?:to|\w+ing)\b))\b(?!\s+(?:me|us|you|it)\b)(?=\s+\w)|"
+    rf"(?P<done>(?i:{'|'.join(sorted(words.DONE))}))\b(?=\s+(?:{_LEAD}))|"
+    rf"(?P<did>(?i:{'|'.join(sorted(words.DID))}))\b(?!\s+(?i:i|you|he|she|it|we|they|there)\b)(?=\s+\w)|"
+    rf"(?P<not>(?i:have|am))(?P<n>n't| not)\b(?=\s+[a-z])|"
+    rf"(?P<is>(?i:{'|'.join(words.SAID_OF_ONESELF)}))\b)"
+)
+_CLIPPED = re.compile(  # "my sister's called Anne", "the landlord's given us notice"
+    r"(?P<noun>\b(?:(?:[Mm]y|[Oo]ur|[Tt]he)(?: [a-z-]{2,15})?|[Hh]is|[Hh]er) [a-z-]{2,15}|\b[A-Z][a-z]{2,20}"
+    r"|\b[Ee]very(?:one|body)(?='s (?:fine|ok|okay|good|safe|well)\b))'s "
+    rf"(?P<next>(?P<has>got|given|had|{'|'.join(sorted(words.HAS_DONE))})\b(?= \w)|"
+    r"(?P<is>called|fine|ok|okay|good|safe|well|an?|in(?! ?-)|at|on(?! ?-)|from|\d{1,2}|not|now|still|just|"
+    rf"{'|'.join(sorted(words.IS_DOING))})\b(?= \w|[.!,]|$))"
+)
+_VISIT = re.compile(  # "dentist on Thursday at 3"
+    rf"^(?P<what>(?i:{'|'.join(sorted(words.VISITS))}|[a-z]+ appointment))(?: appointment)? "
+    r"(?=(?:on|at|tomorrow|this|next|today|in)\b[\w ,:]{0,40}[.!]?$)"
+)
+_RUNNING = re.compile(r"(?<=[\w.]) running (?=[A-Z])")  # "a ThinkPad running Linux"
+_DIABETES = re.compile(r"(?P<has>\b(?:have|has)) (?=type [12] diabetes\b)")  # otherwise read as "to type"
+_BOOKED = re.compile(
+    r"^(?P<what>(?:[Jj]ust |[Aa]ll |[Ii]t's )?[Bb]ooked)[!:,.]+ (?=\d|an?\b|two\b|three\b|four\b|five\b|six\b|seven\b)"
+)
+_PET = "|".join(sorted(words.PETS))
+_THE_PET = re.compile(rf"\b[Tt]he (?P<pet>{_PET}) (?=is (?:called|named) [A-Z])")
+_NAMED_LATER = re.compile(  # "we've got a new puppy, he's called Biscuit"
+    rf"\b(?P<noun>(?:an?|my|our) (?:[a-z-]{{2,12}} ){{0,2}}(?:{_PET}|{'|'.join(sorted(words.PLAIN_KIN))}))"
+    r"(?P<between>(?: [a-z0-9']{1,12}){0,4})[,;.!]+ (?:and )?(?:(?:[Hh]e|[Ss]he|[Ii]t)(?:'s| is) (?:called|named)|"
+    r"(?:[Hh]is|[Hh]er|[Ii]ts) name(?:'s| is)) (?P<name>[A-Z][\w'-]{1,20})\b"
+)
+_ENGAGED_LATER = re.compile(  # "I got engaged on Saturday! Her name's Elise"
+    r"\b(?P<what>got (?:engaged|married))(?P<when>(?: [a-zA-Z0-9]{1,12}){0,4})[,;.!]+ "
+    r"(?:[Hh]is|[Hh]er) name(?:'s| is) (?P<name>[A-Z][\w'-]{1,20})\b"
+)
+_IN_PLACE = re.compile(r"\b(?P<lead>(?:in|to|from|near|visit(?:ed|ing)?) )(?P<name>[a-z]{3,20}(?: [a-z]{3,20})?)\b")
+
+
+def with_subject(sentence: str) -> str:
+    """Return a sentence that only omits "I" with it: "I lost my job" for "Lost my job"."""
+    sentence = _VISIT.sub(lambda match: f"I have a {match['what'].lower()} appointment ", sentence)
+    return _OMITTED.sub(_said_by_speaker, sentence).replace("appointment appointment", "appointment")
+
+
+def omits_subject(sentence: str) -> bool:
+    """Return whether a sentence begins with what somebody did: "Moved to Rome"."""
+    return _OMITTED.match(sentence) is not None
+
+
+def _said_by_speaker(match: re.Match[str]) -> str:
+    if match["is"]:
+        return f"I'm {match['is'].lower()}"
+    if match["not"]:
+        return f"I {match['not'].lower()}{match['n']}"
+    verb = (match["first"] or match["done"] or match["did"]).lower()
+    return f"I {'have ' if verb == 'been' else ''}{match['adverb'].lower()}{verb}"
+
+
+def unclipped(text: str) -> str:
+    """Return a text with "is" or "has" for an "'s" like a possessive, and names where the parser finds their noun."""
+    text = _DIABETES.sub(r"\g<has> got ", text)
+    text = _BOOKED.sub("I booked ", _RUNNING.sub(" that runs ", text))
+    text = _ENGAGED_LATER.sub(r"\g<what> to \g<name>\g<when>", text)
+    text = _NAMED_LATER.sub(r"\g<noun> called \g<name>\g<between>", _CLIPPED.sub(_in_full, text))
+    return _THE_PET.sub(r"our \g<pet> ", text)
+
+
+def _in_full(match: re.Match[str]) -> str:
+    return f"{match['noun']} {'has' if match['has'] else 'is'} {match['next']}"
+
+
+def with_capitals(text: str) -> str:
+    """Return a text with the capitals that names of places lack after "in", "to" and "from"."""
+    return _IN_PLACE.sub(_capitalized, text)
+
+
+def _capitalized(match: re.Match[str]) -> str:
+    name = match["name"]
+    first = name.partition(" ")[0]
+    known = name if name in SMALL_PLACES else first if first in SMALL_PLACES else ""
+    return f"{match['lead']}{known.title()}{name[len(known) :]}"
