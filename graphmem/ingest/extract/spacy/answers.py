@@ -38,7 +38,7 @@ _NUMBER = re.compile(
 )
 _LEADS = re.compile(
     r"(?:in|at|near|from|to|on|around|for|by|with|last|next|this|yesterday|today|tomorrow|when|since|until|before|after)\b|"
-    r"\w+ (?:ago|morning|evening)\b",
+    r"(?<!\w)\w{1,12} (?:ago|morning|evening)\b",
     re.IGNORECASE,
 )
 _EVASIVE = re.compile(

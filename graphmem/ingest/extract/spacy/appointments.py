@@ -27,8 +27,10 @@ def trips(clause: Clause, names: Names, period: Period) -> Iterator[Statement]:
         ways = [pair for head in (clause.verb, *stays) for pair in prepositions(head)] if stays else []
         places = (e for w, n in ways if w in ("in", "to") for e in names.end(n) if e.label in words.PLACES)
         yield from (Statement("plans_to_go_to", e, explicit=True) for e in places)
+    if clause.verb.lemma_ not in ("get", "come", "be"):
+        return
     adverbs = [c for c in clause.verb.children if c.dep_ in ("advmod", "prt", "acomp", "prep")]
-    back = [c for c in adverbs if c.lower_ == "back"] if clause.verb.lemma_ in ("get", "come", "be") else []
+    back = [c for c in adverbs if c.lower_ == "back"]
     off = [c for c in adverbs if c.lower_ == "off"] if clause.verb.lemma_ == "be" and period.ahead else []
     for word, noun in (pair for head in (clause.verb, *back, *off) for pair in prepositions(head)):
         for end in (e for e in names.end(noun) if e.label in words.PLACES):

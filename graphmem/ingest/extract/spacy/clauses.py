@@ -607,7 +607,7 @@ def _descend(clause: Clause) -> Iterator[Clause]:
             return  # a past wish or attempt is neither current nor done
         stance = clause.stance if clause.stance not in ("", "plans_to") else words.INTENTIONS[lemma]
         yield from _conjuncts(clause, complement, stance=stance)
-    elif lemma in ("have", "need") and infinitive and complement.lemma_ in words.DUTIES and not clause.past:
+    elif lemma in ("have", "need") and infinitive and _is_duty(complement) and not clause.past:
         yield from _conjuncts(clause, complement, stance="has_to")
     elif lemma in ("leave", "quit") and complement.lemma_ == "join" and infinitive:
         yield clause
@@ -618,6 +618,12 @@ def _descend(clause: Clause) -> Iterator[Clause]:
         yield clause
     elif lemma in words.TOLD and clause.past and complement.tag_ == "VBG":
         yield clause  # "I broke my arm playing football"
+
+
+def _is_duty(verb: Token) -> bool:
+    """Return whether a verb is that of a duty with a day: "hand in", "be out"."""
+    leaves = verb.lemma_ in ("be", "move", "get") and any(c.lower_ == "out" for c in verb.children)
+    return leaves or verb.lemma_ in words.DUTIES
 
 
 def _was_necessary(clause: Clause, complement: Token) -> bool:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from graphmem.ingest.extract.spacy import words
 from graphmem.ingest.extract.spacy.answers import completed
 from graphmem.ingest.extract.spacy.clauses import clauses, is_make_believe, is_question
-from graphmem.ingest.extract.spacy.facts import EXPLICIT, Facts
+from graphmem.ingest.extract.spacy.facts import EXPLICIT, Facts, end_of_others
 from graphmem.ingest.extract.spacy.labels import correct_labels, is_code, is_word
 from graphmem.ingest.extract.spacy.names import End, Names
 from graphmem.ingest.extract.spacy.pasted import without_pasted
@@ -152,7 +152,9 @@ class SpacyExtractor(Extractor):
         edges, endings, mentioned = self._found(request, doc)
         if episode.speaker and episode.title is None:
             own = with_apostrophes(own_words(completed(request), [episode.speaker]))
-            edges = _with_whole_favorites(edges, list(attributes(own, episode.speaker)))
+            told = list(attributes(own, episode.speaker))
+            endings += [end_of_others(edge, edge.relation) for edge in told if edge.relation == "has_address"]
+            edges = _with_whole_favorites(edges, told)
             more, wrong = self._corrected(request, edges)
             retracted = {(e.source, e.relation, e.target) for e in wrong if more}
             edges = [e for e in edges if (e.source, e.relation, e.target) not in retracted] + more
@@ -208,7 +210,8 @@ class SpacyExtractor(Extractor):
         if last is not None and last.speaker == episode.speaker:
             again = rewritten(episode.text, last.text, episode.occurred_at)
             if again is not None and episode.occurred_at - last.occurred_at <= _CORRECTED_WITHIN:
-                return replaced(found_in(last), found_in(last.changed(text=again)))
+                over = episode.text.rstrip(" .!").endswith(" now")
+                return replaced(found_in(last), found_in(last.changed(text=again)), "over" if over else "corrected")
         correction = correction_of(episode.text)
         if correction is None and not (edges and is_denial(episode.text)):
             return [], []

@@ -164,6 +164,8 @@ def _is_telling(clause: Clause, said: Statement, period: Period) -> bool:
 
 def _in_jest(clause: Clause) -> bool:
     """Return whether somebody is said to be skilled in what isn't a skill: "I have a black belt in napping"."""
+    if clause.verb.lemma_ not in ("have", "get", "be", "do", "study"):
+        return False
     skilled = (
         noun for noun in objects_of(clause.verb, "dobj", "attr") if noun.lower_ in words.DEGREES | {"belt", "expert"}
     )

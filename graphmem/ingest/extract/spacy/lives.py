@@ -209,6 +209,11 @@ def _possessions(clause: Clause, names: Names) -> Iterator[Statement]:
         relation = words.past(lemma, verb.text, verb.tag_)
         ends = (e for t in bought for e in names.end(t) if not e.named)
         yield from (Statement(relation, e, explicit=True, event=True, certainty=_COMMON) for e in ends)
+    contracts = [t for t in objects_of(verb, "dobj") if t.lower_ in words.CONTRACTS] if has else []
+    for noun in contracts:
+        firms = (n for w, n in prepositions(noun) if w in ("with", "at") and n.text[:1].isupper())
+        ends = (replace(e, kind="organization") for firm in firms for e in names.word(firm))
+        yield from (Statement(f"{words.has(noun.lower_)}_with", e, explicit=True) for e in ends)
     for noun in objects_of(verb, "dobj") if has and not clause.passive else ():
         articles = {c.lower_ for c in noun.children if c.dep_ in ("det", "nummod", "poss")}
         if noun.lower_ not in words.POSSESSIONS or not articles & {"a", "an", "our", "my"}:

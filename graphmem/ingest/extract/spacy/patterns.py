@@ -339,7 +339,7 @@ def _is_named(head: Token, token: Token, names: Names) -> Iterator[Statement]:
         return
     noun = role_of(head) if relative else names.phrase(head)
     for end in names.ends(token) if head.tag_ == "NNS" else names.end(token):
-        if end.named and not end.role and not (relative and end.label == "NORP"):
+        if end.named and not end.role and not (end.label == "NORP" and head.lower_ in words.KIN):
             fact = f"{owner.name}'s {head.text if head.is_upper else noun} is {end.name}."
             whom = as_relative(head, end) if relative else end
             yield Statement(words.relation_to(noun), whom, explicit=relative, source=owner, fact=fact)

@@ -242,6 +242,7 @@ _VALUES = {
     "has_birthday": (r"birthday|bday|date of birth", _DAY),
     "has_phone_number": (r"(?:(?:phone|mobile|cell|telephone)(?: number)?|number)", r"\+?\d[\d ()/.-]{4,20}\d"),
     "has_email": (r"e-?mail(?: address)?", r"[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64}){1,4}"),
+    "has_address": (r"(?:home |postal )?address", r"(?![^.!?;]{0,80}[@:])(?=[^.!?;\d]{0,60}\d)[^.!?;\n]{5,80}"),
     "has_salary": (r"salary", _AMOUNT),
     "has_rent": (r"rent", _AMOUNT),
 }

@@ -6,9 +6,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Literal
 
 from graphmem.ingest.extract.spacy import words
-from graphmem.ingest.extract.spacy.labels import PLACES, PLAIN_NAMES
+from graphmem.ingest.extract.spacy.labels import PLACES, PLAIN_NAMES, SOFTWARE, is_word
 from graphmem.ingest.extract.spacy.tokens import FIRM
 from graphmem.ingest.extract.spacy.typed import omits_subject, unclipped, with_capitals, with_subject
 from graphmem.protocols import ExtractedEdge, ExtractedEnding
@@ -315,13 +316,13 @@ _LEAD = (
     r"(?:(?:oops|wait|sorry|no|actually|my mistake|that['’]s (?:wrong|not right)|i mean)\b[\s,.:!-]*)+|\*(?=\S))"
 )
 _DENIAL = re.compile(_LEAD)
-_FIRST = re.compile(r"[^.!?]+[.!](?=\s)")
+_FIRST = re.compile(r"[^.!?]{1,120}[.!](?=\s)")
 _NUMERAL = re.compile(r"(?<![\w.,])[$€£]?\d[\d.,]*\d?k?(?![\w%])")
 _VALUE = re.compile(
     rf"(?:{_LEAD})(?i:(?:i (?:typed|wrote|said|gave (?:you )?|put) the wrong (?:date|day|number|one|time)|typo|"
     r"that(?:'s| has) changed|it(?:'s| has) changed|i got (?:it|that|the (?:date|day|number)) wrong)[,.:;]? )?"
     r"(?i:(?:it['’]?s|it is|it should be|should be|make that|that['’]s|i mean(?:t)?|it was|now it['’]s) )?"
-    r"(?P<value>[^.!?,;]{1,30}|[$€£]?\d{1,3}(?:[.,]\d{3})*(?:[.,]\d\d?)?k?)(?: now| instead| actually)?[.!]*$"
+    r"(?P<value>[^.!?,;]{1,30}?|[$€£]?\d{1,3}(?:[.,]\d{3})*(?:[.,]\d\d?)?k?)(?:(?P<now> now)| instead| actually)?[.!]*$"
 )
 _OF_DATES = {*MONTHS, "in", "on", "since", "the", "week", "weekend", "of"}
 _CORRECTION = re.compile(
@@ -365,6 +366,11 @@ def correction_of(text: str) -> Correction | None:
     return Correction(match["right"], match["wrong"], text[: match.start()], explicit)
 
 
+def _is_given_name(word: str) -> bool:
+    plain = word.isalpha() and word.istitle() and not is_word(word)
+    return plain and word not in PLACES and word.lower() not in SOFTWARE
+
+
 def _is_retyped(match: re.Match[str]) -> bool:
     """Return whether a correction is a known name after an asterisk: "*Anna", not "*Note"."""
     return (match["lead"] or "").startswith("*") and match["right"] in PLAIN_NAMES | PLACES
@@ -400,6 +406,8 @@ def rewritten(text: str, earlier: str, reference: datetime) -> str | None:
         value = re.sub(r"^(?:on|the|in)\s+(?=the\b|[A-Z])", "", value)
     elif _NUMERAL.fullmatch(value):
         old = [m.span() for m in _NUMERAL.finditer(earlier)]
+    elif match["now"] and _is_given_name(value):  # "it's Priyanka now"
+        old = [m.span() for m in re.finditer(r"\b[A-Z][a-z]+\b", earlier) if m[0] in PLAIN_NAMES]
     else:
         return None
     if len(old) != 1:
@@ -411,18 +419,18 @@ def rewritten(text: str, earlier: str, reference: datetime) -> str | None:
 
 
 def replaced(
-    said: Sequence[ExtractedEdge], facts: Sequence[ExtractedEdge]
+    said: Sequence[ExtractedEdge], facts: Sequence[ExtractedEdge], why: Literal["over", "corrected"]
 ) -> tuple[list[ExtractedEdge], list[ExtractedEnding]]:
-    """Return the facts of a rewritten message that are new, and the retractions of those that they replace."""
+    """Return the facts of a rewritten message that are new, and the endings of those that they replace."""
 
     def keys(edges: Sequence[ExtractedEdge]) -> set[tuple[object, ...]]:
         return {(e.source, e.relation, e.target, e.valid_from, e.valid_to, e.fact) for e in edges}
 
     before, after = keys(said), keys(facts)
     new = [e for e in facts if not keys([e]) & before]
-    relations = {(e.source, e.relation) for e in new}
-    wrong = [e for e in said if not keys([e]) & after and (e.source, e.relation) in relations and not e.ended]
-    return (new, [_retraction(e) for e in wrong]) if wrong else ([], [])
+    ends = {(e.relation, end) for e in new for end in (e.source, e.target)}
+    wrong = [e for e in said if not keys([e]) & after and {(e.relation, e.source), (e.relation, e.target)} & ends]
+    return (new, [replace(_retraction(e), why=why) for e in wrong if not e.ended]) if wrong else ([], [])
 
 
 def is_denial(text: str) -> bool:

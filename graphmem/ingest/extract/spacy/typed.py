@@ -49,6 +49,7 @@ _ENGAGED_LATER = re.compile(  # "I got engaged on Saturday! Her name's Elise"
     r"\b(?P<what>got (?:engaged|married))(?P<when>(?: [a-zA-Z0-9]{1,12}){0,4})[,;.!]+ "
     r"(?:[Hh]is|[Hh]er) name(?:'s| is) (?P<name>[A-Z][\w'-]{1,20})\b"
 )
+_CLUE = re.compile(r"'s |[Bb]ooked|called|named| name is| type | running ")
 _IN_PLACE = re.compile(r"\b(?P<lead>(?:in|to|from|near|visit(?:ed|ing)?) )(?P<name>[a-z]{3,20}(?: [a-z]{3,20})?)\b")
 
 
@@ -74,6 +75,8 @@ def _said_by_speaker(match: re.Match[str]) -> str:
 
 def unclipped(text: str) -> str:
     """Return a text with "is" or "has" for an "'s" like a possessive, and names where the parser finds their noun."""
+    if not _CLUE.search(text):
+        return text
     text = _DIABETES.sub(r"\g<has> got ", text)
     text = _BOOKED.sub("I booked ", _RUNNING.sub(" that runs ", text))
     text = _ENGAGED_LATER.sub(r"\g<what> to \g<name>\g<when>", text)
