@@ -43,6 +43,10 @@ def trips(clause: Clause, names: Names, period: Period) -> Iterator[Statement]:
 def appointments(clause: Clause, names: Names, period: Period) -> Iterator[Statement]:
     """Yield the appointments in "I've got a dentist appointment tomorrow", "got a viewing this afternoon"."""
     verb = clause.verb
+    if clause.stance == "plans_to" and period.ahead and not clause.negated and len(clause.chain) < 3:
+        seen = words.VISITS if verb.lemma_ == "see" else words.TOLD["have"] if verb.lemma_ == "have" else ()
+        for noun in (t for t in objects_of(verb, "dobj") if t.lower_ in seen):
+            yield Statement(f"plans_to_{verb.lemma_}", concept(names.phrase(noun)), explicit=True)
     got = verb.lemma_ == "get" and clause.past and not clause.ongoing  # "got an interview tomorrow"
     if not got or clause.negated or period.begin is None or not (period.ahead or period.days_so_far == 0):
         return
@@ -87,6 +91,10 @@ def dated_plans(clause: Clause, names: Names, period: Period) -> Iterator[Statem
             fact = f"{_phrased(noun, names)} {words.third_person(lemma)}{when(period)}."
             end = concept(names.phrase(noun))
             yield Statement("expects", end, explicit=True, source=whose, fact=fact, certainty=limit)
+        elif lemma in ("expire", "end", "run") and noun.lower_ in words.EXPIRING and names.owner(noun) is not None:
+            thing = End(f"{whose.name}'s {names.phrase(noun)}", "concept", named=True)
+            day = _when_bare(period)
+            yield Statement("expires", concept(day), explicit=True, source=thing, timeless=True, until=period.close)
         elif clause.passive and lemma == "book" and ours:
             booked = next((e for w, n in prepositions(verb) if w == "for" for e in names.word(n)), None)
             if booked is not None:
@@ -120,6 +128,11 @@ def when(period: Period) -> str:
         return ""
     days = (period.close - period.begin).days if period.close is not None else 1
     return f" {written(period.begin, 'day' if days <= 1 else 'month' if days < _MONTH else 'year')}"
+
+
+def _when_bare(period: Period) -> str:
+    """Return the date of a period without its preposition: "3 May 2026"."""
+    return when(period).strip().partition(" ")[2]
 
 
 def duties(clause: Clause, names: Names, period: Period) -> Iterator[Statement]:

@@ -296,7 +296,9 @@ def dislikes(verb: Token) -> bool:
 
 def _abstains(verb: Token) -> bool:
     """Return whether a verb is that of "can't eat nuts"."""
-    return _cannot(verb) and verb.lemma_ in ("eat", "drink") and bool(objects_of(verb, "dobj"))
+    objects = objects_of(verb, "dobj")
+    has_food = verb.lemma_ == "have" and any(t.lower_ in words.FOODS for t in objects)
+    return _cannot(verb) and (has_food or (verb.lemma_ in ("eat", "drink") and bool(objects)))
 
 
 def is_skill(verb: Token) -> bool:

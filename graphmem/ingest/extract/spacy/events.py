@@ -38,6 +38,9 @@ def events(clause: Clause) -> Iterator[Statement]:
         parts = (t for c in doing for t in objects_of(c, "nsubj") if t.lower_ in words.TOLD[lemma])
         relation = words.past(lemma, verb.text, verb.tag_)
         yield from (Statement(relation, concept(t.lower_), explicit=True, event=True) for t in parts)
+    if lemma == "be":
+        inside = (n for w, n in prepositions(verb) if w == "in" and n.lower_ in words.INSTITUTIONS)
+        yield from (Statement("was_in", concept(n.lower_), explicit=True, event=True) for n in inside)
     if lemma == "retire" and not clause.passive and not any(n.lower_ == "bed" for _, n in prepositions(verb)):
         yield Statement("is", concept("retired"), explicit=True)
     elif lemma == "graduate" and not clause.passive and all(n.ent_type_ for _, n in prepositions(verb)):

@@ -60,7 +60,8 @@ def lived(clause: Clause, subject: End, names: Names, period: Period) -> Iterato
         return
     yield from events(clause)
     yield from studies(clause, names)
-    yield from money(clause, names)
+    own = names.speaker is not None and subject.name.startswith((names.speaker.name, f"{names.speaker.name}'s "))
+    yield from money(clause, names, own=own)
     yield from _habits(clause)
     yield from _possessions(clause, names)
     yield from _whereabouts(clause, names, period)
@@ -118,6 +119,9 @@ def _skills(clause: Clause, names: Names) -> Iterator[Statement]:
 def _avoided(clause: Clause, names: Names) -> Iterator[Statement]:
     """Yield does_not_eat for "my kids won't eat mushrooms"."""
     wont = any(h.lower_ in ("wo", "will") for h in helpers(clause.verb))
+    if clause.verb.lemma_ == "have" and any(h.lower_ in ("ca", "can") for h in helpers(clause.verb)):
+        foods = (t for t in objects_of(clause.verb, "dobj") if t.lower_ in words.FOODS)
+        yield from (Statement("does_not_eat", e, explicit=True) for t in foods for e in names.ends(t))
     if wont and clause.verb.lemma_ in ("eat", "drink", "touch"):
         for end in (e for t in objects_of(clause.verb, "dobj") for e in names.ends(t) if not e.role):
             yield Statement(f"does_not_{clause.verb.lemma_}", end, explicit=True)

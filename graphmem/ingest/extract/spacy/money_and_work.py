@@ -40,12 +40,15 @@ def studies(clause: Clause, names: Names) -> Iterator[Statement]:
             yield Statement("studies", concept(" ".join(t.text for t in limits)), explicit=True)
 
 
-def money(clause: Clause, names: Names) -> Iterator[Statement]:
-    """Yield has_salary for "I earn 42k", owes_money_to for "I owe my brother 300 euros"."""
+def money(clause: Clause, names: Names, *, own: bool) -> Iterator[Statement]:
+    """Yield has_salary for "I earn 42k", owes_money_to for "I owe my brother 300 euros".
+
+    The salary of who is neither the speaker nor a relative (not `own`) is rather one of an exercise in arithmetic.
+    """
     verb, lemma = clause.verb, clause.verb.lemma_.lower()
     objects = objects_of(verb, "dobj", "npadvmod", "dative")
     amounts = [t for noun in objects for t in (noun, *noun.children) if t.dep_ != "poss" and _is_amount(t)]
-    if lemma in ("earn", "make") and not clause.past and amounts and verb.tag_ in ("VBP", "VBZ"):
+    if own and lemma in ("earn", "make") and not clause.past and amounts and verb.tag_ in ("VBP", "VBZ"):
         paid = lemma == "earn" or any(t.lower_ in ("year", "month", "annum", "hour", "tax") for t in verb.subtree)
         yield from (Statement("has_salary", concept(_amount(t)), explicit=True) for t in amounts[:1] if paid)
     if lemma == "pay" and not clause.past and any(w in ("in", "for") and n.lower_ == "rent" for w, n in _ways(verb)):

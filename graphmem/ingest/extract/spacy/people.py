@@ -269,7 +269,7 @@ _AGE = re.compile(
     r"(?: years old|(?=\s*(?:[.!,;]|$)|\s+(?:now|today)\b|"
     r",? and (?:I|i|my|live|work|still|just|have|married|single)\b))|"
     r"\bI(?:'ve)?(?: just| recently| finally)? turned (?P<two>\d{1,3})(?=\s|[.!,;]|$)(?! (?:percent|degrees))|"
-    r"\b(?P<who>[A-Z][\w'-]{1,40}) (?:is|'s)(?: now)? (?P<three>\d{1,3}) years old|"
+    r"\b(?P<who>[A-Z][\w'-]{1,40}) (?:is|'s)(?: now)? (?P<three>\d{1,3}) years old\b|"
     r"\b(?:[Mm]y|[Oo]ur) (?P<kin>[a-z-]{3,20})(?: (?P<named>[A-Z][\w'-]{1,40}))? "
     r"(?:(?:is|'s)(?: now)?|(?:just |recently )?turned) (?P<four>\d{1,3})"
     r"(?: years old\b|(?=\s*(?:[.!,;]|$)|\s+(?:now|today|yesterday|on|last|but)\b|\s+and (?!a\b|half|three|\d)))"
@@ -290,6 +290,11 @@ _CALLS = re.compile(
     r"(?i:\b(?:we|everybody|everyone|people|friends|they)(?: all)? calls?) "
     r"(?P<whom>[A-Z][\w'-]{0,30}(?: [A-Z][\w'-]{0,30})?) "
     r"(?:[\"“](?P<quoted>[\w' -]{1,30})[\"”]|(?P<name>[A-Z][\w'-]{0,30})(?![\w'-]| [A-Z]))"
+)
+_HYPOTHETICAL = re.compile(
+    r"^(?:let'?s |let us |ok(?:ay)?,? |so,? )?(?:if|suppose|supposing|imagine|assume|assuming|say|pretend|what if)\b|"
+    r"\bin (?:this|that|the) (?:scenario|example|hypothetical|simulation)\b|\bhypothetically\b",
+    re.IGNORECASE,
 )
 _SENTENCES = re.compile(r"(?<=[.!?])\s+|\n+")
 _QUOTING_ONESELF = re.compile(
@@ -313,11 +318,7 @@ def attributes(text: str, speaker: str) -> Iterator[ExtractedEdge]:
         Name of who says it.
     """
     for sentence in _SENTENCES.split(text.replace("’", "'")):
-        if (
-            len(sentence) > _LONGEST
-            or sentence.endswith("?")
-            or re.match(r"(?:if|suppose|imagine)\b", sentence, re.IGNORECASE)
-        ):
+        if len(sentence) > _LONGEST or sentence.endswith("?") or _HYPOTHETICAL.search(sentence):
             continue
         sentence = _QUOTING_ONESELF.split(sentence, maxsplit=1)[0]  # "I said my birthday is on 3 May" takes it back
         yield from _owned(sentence, speaker)

@@ -10,7 +10,7 @@ from graphmem.ingest.extract.spacy.labels import SMALL_PLACES
 _LEAD = (
     r"(?:an?|the|my|our|his|her|their|some|two|three|four|five|six|both|all|another|new|"
     r"last|yesterday|today|this|early|officially|"
-    rf"{'|'.join(sorted(words.STAYS))}|"
+    rf"{'|'.join(sorted(words.STAYS | words.SCHOOLS))}|"
     r"up|out|off|in|into|to|from|for|with|at|on|over|back|away|down|through|\d[\d.,]*k?|[a-z]{3,15}ing)\b|[A-Z]"
 )
 _OMITTED = re.compile(  # "Lost my job": the parser tags these as nouns or imperatives
@@ -33,6 +33,7 @@ _VISIT = re.compile(  # "dentist on Thursday at 3"
     rf"^(?P<what>(?i:{'|'.join(sorted(words.VISITS))}|[a-z]+ appointment))(?: appointment)? "
     r"(?=(?:on|at|tomorrow|this|next|today|in)\b[\w ,:]{0,40}[.!]?$)"
 )
+_NEW_JOB = re.compile(r"^[Nn]ew job (?=(?:at|with) [A-Z])")
 _RUNNING = re.compile(r"(?<=[\w.]) running (?=[A-Z])")  # "a ThinkPad running Linux"
 _DIABETES = re.compile(r"(?P<has>\b(?:have|has)) (?=type [12] diabetes\b)")  # otherwise read as "to type"
 _BOOKED = re.compile(
@@ -56,6 +57,7 @@ _IN_PLACE = re.compile(r"\b(?P<lead>(?:in|to|from|near|visit(?:ed|ing)?) )(?P<na
 def with_subject(sentence: str) -> str:
     """Return a sentence that only omits "I" with it: "I lost my job" for "Lost my job"."""
     sentence = _VISIT.sub(lambda match: f"I have a {match['what'].lower()} appointment ", sentence)
+    sentence = _NEW_JOB.sub("I got a new job ", sentence)
     return _OMITTED.sub(_said_by_speaker, sentence).replace("appointment appointment", "appointment")
 
 
