@@ -422,7 +422,13 @@ def _text(request: ExtractionRequest) -> str:
     episode = request.episode
     message = episode.source == "message" and episode.title is None
     people = [n for n in (episode.speaker, request.addressee) if n]
-    return prose(completed(request)[:MAX_CHARACTERS], people, sorted(_others(request)), message=message)
+    return prose(
+        completed(request)[:MAX_CHARACTERS],
+        people,
+        sorted(_others(request)),
+        message=message,
+        elliptic=not is_assistant(episode),
+    )
 
 
 def _together(sentence: Span, names: Names, edges: Iterable[ExtractedEdge]) -> Iterator[ExtractedEdge]:

@@ -196,7 +196,14 @@ def vocatives(names: Iterable[str]) -> re.Pattern[str] | None:
     return re.compile("|".join(sorted(forms, key=len, reverse=True)))
 
 
-def prose(text: str, participants: Iterable[str] = (), others: Iterable[str] = (), *, message: bool = True) -> str:
+def prose(
+    text: str,
+    participants: Iterable[str] = (),
+    others: Iterable[str] = (),
+    *,
+    message: bool = True,
+    elliptic: bool = True,
+) -> str:
     """Return the sentences of a text that can state a fact.
 
     Parameters
@@ -209,6 +216,8 @@ def prose(text: str, participants: Iterable[str] = (), others: Iterable[str] = (
         Names of further speakers of the session, who may be addressed as well.
     message
         Whether the text is informal: slang, greetings and addressed names are removed.
+    elliptic
+        Whether its sentences may leave out "I"; those of assistants are rather titles: "Split Screen".
     """
     text = own_words(_ADDRESSEE.sub("", _MENTION.sub("", text)), participants) if message else text
     text = _NO_PROSE.sub(" ", text).translate(_STRAIGHT)
@@ -235,7 +244,7 @@ def prose(text: str, participants: Iterable[str] = (), others: Iterable[str] = (
         body = closing.sub("", _without_opening(opening, " ".join(part.split())))
         if body.endswith("?") and not _NAMED.search(body):
             continue  # a question without a name isn't parsed
-        body = with_subject(body)
+        body = with_subject(body) if elliptic else body
         if _SEVERAL_WORDS.search(body):
             kept.append(body if body[-1] in ".!?" else f"{body}.")
     return " ".join(kept)

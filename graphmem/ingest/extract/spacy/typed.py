@@ -11,13 +11,14 @@ _LEAD = (
     r"(?:an?|the|my|our|his|her|their|some|two|three|four|five|six|both|all|another|new|"
     r"last|yesterday|today|this|early|officially|"
     rf"{'|'.join(sorted(words.STAYS | words.SCHOOLS))}|"
-    r"up|out|off|in|into|to|from|for|with|at|on|over|back|away|down|through|\d[\d.,]*k?|[a-z]{3,15}ing)\b|[A-Z]"
+    r"up|out|off|in|into|to|from|for|with|at|on|over|back|away|down|through|\d[\d.,]*k?|[a-z]{3,15}ing)\b|"
+    r"[A-Z][\w'-]{0,30}(?: [A-Z][\w'-]{0,30}){0,3}(?: [a-z\d]|[.!]$)"  # not a title: "Missed Session: …"
 )
 _OMITTED = re.compile(  # "Lost my job": the parser tags these as nouns or imperatives
     rf"^(?P<adverb>(?:(?:[Jj]ust|[Ff]inally|[Aa]lso|[Rr]ecently|[Ee]ven)\s+)?)(?:"
     r"(?P<first>[Gg]ot|[Ll]ost|[Qq]uit|[Ll]eft|[Ww]ent|[Bb]ought|[Mm]oved|[Jj]oined|[Ss]tarted(?=\s+at\b)|"
     r"[Bb]een(?=\s+(?:to|\w+ing)\b))\b(?!\s+(?:me|us|you|it)\b)(?=\s+\w)|"
-    rf"(?P<done>(?i:{'|'.join(sorted(words.DONE))}))\b(?=\s+(?:{_LEAD}))|"
+    rf"(?![Ss]tarted to\b)(?P<done>(?i:{'|'.join(sorted(words.DONE))}))\b(?=\s+(?:{_LEAD}))|"
     rf"(?P<did>(?i:{'|'.join(sorted(words.DID))}))\b(?!\s+(?i:i|you|he|she|it|we|they|there)\b)(?=\s+\w)|"
     rf"(?P<not>(?i:have|am))(?P<n>n't| not)\b(?=\s+[a-z])|"
     rf"(?P<is>(?i:{'|'.join(words.SAID_OF_ONESELF)}))\b)"
