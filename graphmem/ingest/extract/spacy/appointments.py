@@ -96,7 +96,9 @@ def dated_plans(clause: Clause, names: Names, period: Period) -> Iterator[Statem
             day = _when_bare(period)
             yield Statement("expires", concept(day), explicit=True, source=thing, timeless=True, until=period.close)
         elif clause.passive and lemma == "book" and ours:
-            booked = next((e for w, n in prepositions(verb) if w == "for" for e in names.word(n)), None)
+            booked = next(
+                (e for w, n in prepositions(verb) if w == "for" and n.ent_type_ != "DATE" for e in names.word(n)), None
+            )
             if booked is not None:
                 thing = End(f"{whose.name}'s {names.phrase(noun)}", "concept", named=True)
                 yield Statement("is_booked_for", booked, explicit=True, source=thing, certainty=limit)
