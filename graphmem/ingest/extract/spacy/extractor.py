@@ -24,10 +24,12 @@ from graphmem.ingest.extract.spacy.prepare import (
     denied,
     is_denial,
     is_joke,
+    is_joke_before,
     own_words,
     prose,
     replaced,
     rewritten,
+    taken_back,
     with_apostrophes,
 )
 from graphmem.ingest.extract.spacy.statements import dates_of
@@ -131,7 +133,7 @@ class SpacyExtractor(Extractor):
         return [
             _OTHER_LANGUAGE
             if not ours
-            else Extraction()
+            else Extraction(endings=tuple(self._corrected(request, ())[1]))
             if request.episode.speaker and is_joke(request.episode.text)
             else parse
             if isinstance(parse, Exception)
@@ -208,8 +210,11 @@ class SpacyExtractor(Extractor):
 
         last = request.context[-1] if request.context else None
         if last is not None and last.speaker == episode.speaker:
+            soon = episode.occurred_at - last.occurred_at <= _CORRECTED_WITHIN
+            if soon and is_joke_before(episode.text):
+                return [], taken_back(found_in(last))
             again = rewritten(episode.text, last.text, episode.occurred_at)
-            if again is not None and episode.occurred_at - last.occurred_at <= _CORRECTED_WITHIN:
+            if soon and again is not None:
                 over = episode.text.rstrip(" .!").endswith(" now")
                 return replaced(found_in(last), found_in(last.changed(text=again)), "over" if over else "corrected")
         correction = correction_of(episode.text)

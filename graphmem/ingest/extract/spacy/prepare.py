@@ -15,7 +15,7 @@ from graphmem.ingest.extract.spacy.typed import omits_subject, unclipped, with_c
 from graphmem.protocols import ExtractedEdge, ExtractedEnding
 from graphmem.text.date_patterns import MONTHS
 from graphmem.text.dates import find_dates
-from graphmem.text.normalize import STOP_WORDS
+from graphmem.text.normalize import STOP_WORDS, split_words
 
 _NO_PROSE = re.compile(
     r"```.*?(?:```|\Z)|`[^`\n]*`|\[[^\[\]\n:]{0,99}:[^\[\]\n]{0,999}+\]|"
@@ -124,10 +124,11 @@ _LINE = re.compile(
     re.MULTILINE,
 )
 _JOKE = re.compile(
-    r"\b(?:just kidding|only joking|jk|(?:that|it) was (?:all )?a (?:lie|joke))\b|(?<!\S)/s(?!\S)|^yeah,? right[,.!]|"
-    r"^oh,? (?:yeah|yes|sure),? totally\b",
+    r"\b(?P<before>just kidding|only joking|jk|(?:that|it) was (?:all )?a (?:lie|joke))\b|"
+    r"(?<!\S)/s(?!\S)|^yeah,? right[,.!]|^oh,? (?:yeah|yes|sure),? totally\b",
     re.IGNORECASE,
 )
+_LAUGHTER = frozenset("ah ha haha hahaha hehe lol lmao nah no oh".split())
 _LONGEST_SENTENCE = 300
 _SEVERAL_WORDS = re.compile(r"\w\s+\S*\w")
 
@@ -175,6 +176,12 @@ def _with_child(match: re.Match[str]) -> str:
 def is_joke(text: str) -> bool:
     """Return whether a message says that it isn't meant: "just kidding"."""
     return _JOKE.search(text) is not None
+
+
+def is_joke_before(text: str) -> bool:
+    """Return whether a message begins by saying that the one before wasn't meant: "Just kidding!"."""
+    match = _JOKE.search(text)
+    return match is not None and bool(match["before"]) and _LAUGHTER.issuperset(split_words(text[: match.start()]))
 
 
 def own_words(text: str, participants: Iterable[str] = ()) -> str:
@@ -322,7 +329,8 @@ _LONGEST_CORRECTION = 200
 _NAME = r"[A-Z][\w&'-]*(?: [A-Z][\w&'-]*){0,3}"
 _LEAD = (
     r"(?i:(?:oh\b[\s,.!-]*)?"
-    r"(?:(?:oops|wait|sorry|no|actually|my mistake|that['’]s (?:wrong|not right)|i mean)\b[\s,.:!-]*)+|\*(?=\S))"
+    r"(?:(?:oops|wait|sorry|no|actually|my mistake|scratch that|that['’]s (?:wrong|not right)|i mean)\b[\s,.:!-]*)+|"
+    r"\*(?=\S))"
 )
 _DENIAL = re.compile(_LEAD)
 _FIRST = re.compile(r"[^.!?]{1,120}[.!](?=\s)")
@@ -330,8 +338,13 @@ _NUMERAL = re.compile(r"(?<![\w.,])[$€£]?\d[\d.,]*\d?k?(?![\w%])")
 _VALUE = re.compile(
     rf"(?:{_LEAD})(?i:(?:i (?:typed|wrote|said|gave (?:you )?|put) the wrong (?:date|day|number|one|time)|typo|"
     r"that(?:'s| has) changed|it(?:'s| has) changed|i got (?:it|that|the (?:date|day|number)) wrong)[,.:;]? )?"
-    r"(?i:(?:it['’]?s|it is|it should be|should be|make that|that['’]s|i mean(?:t)?|it was|now it['’]s) )?"
-    r"(?P<value>[^.!?,;]{1,30}?|[$€£]?\d{1,3}(?:[.,]\d{3})*(?:[.,]\d\d?)?k?)(?:(?P<now> now)| instead| actually)?[.!]*$"
+    r"(?i:(?:it['’]?s|it is|it should be|should be|make that|that['’]s|i meant?|it was|now it['’]s|s?he['’]s|i['’]m) )?"
+    r"(?P<value>[^.!?,;]{1,30}?|[$€£]?\d{1,3}(?:[.,]\d{3})*(?:[.,]\d\d?)?k?)"
+    r"(?:(?P<now> now)| instead| actually| already)?[.!]*$"
+)
+_NOT = re.compile(
+    rf"(?=\S)(?:{_LEAD})?(?i:(?:it['’]?s|that['’]s|i mean(?:t)?) )?"
+    r"(?P<right>[a-z][\w-]*(?: [a-z][\w-]*)?),? not (?P<wrong>[a-z][\w-]*(?: [a-z][\w-]*)?)(?=[.!,;]|$)"
 )
 _OF_DATES = {*MONTHS, "in", "on", "since", "the", "week", "weekend", "of"}
 _CORRECTION = re.compile(
@@ -401,11 +414,15 @@ def corrected(
 
 
 def rewritten(text: str, earlier: str, reference: datetime) -> str | None:
-    """Return an earlier message with the date or amount that a later one corrects: "Sorry, the 15th"; else None.
+    """Return an earlier message with the date, amount or noun that a later one corrects: "Sorry, the 15th"; else None.
 
-    The earlier one must have exactly one date, or one number, in its place.
+    The earlier one must have exactly one date, one number, or the wrong noun of "it's hazelnuts, not walnuts" once.
     """
-    match = _VALUE.match(text.strip()) if len(text) < _LONGEST_CORRECTION else None
+    text = text.strip() if len(text) < _LONGEST_CORRECTION else ""
+    if (noun := _NOT.match(text)) is not None:
+        told = [m.span() for m in re.finditer(rf"\b{re.escape(noun['wrong'])}\b", earlier)]
+        return f"{earlier[: told[0][0]]}{noun['right']}{earlier[told[0][1] :]}" if len(told) == 1 else None
+    match = _VALUE.match(text)
     if match is None:
         return None
     value = match["value"].strip(" .!")
@@ -445,6 +462,11 @@ def replaced(
 def is_denial(text: str) -> bool:
     """Return whether a message begins by taking back what was said: "No, I live in Austin"."""
     return _DENIAL.match(text) is not None
+
+
+def taken_back(said: Sequence[ExtractedEdge]) -> list[ExtractedEnding]:
+    """Return the retractions of the facts of a message."""
+    return [_retraction(edge) for edge in said if not edge.ended]
 
 
 def denied(
