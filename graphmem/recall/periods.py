@@ -118,7 +118,7 @@ def period_of(query: str, now: datetime) -> Period | None:
     tense = _tense(read[begin:end])
     dates = dates_and_periods(read, now)
     if _CHANGE.search(read[begin:end]) is not None:
-        return _of_change(dates, now)
+        return _of_change(read, dates, (begin, end), tense, now)
     if (over := [date for date in dates if date.until <= now]) or (over := _bare_years(read, dates, now)):
         return _dated(read, over, (begin, end), tense, now)
     if reaching := [date for date in dates if date.begin < now]:
@@ -179,13 +179,15 @@ def _dated(text: str, dates: Sequence[DateSpan], asking: tuple[int, int], tense:
     return Period(first, last, leads, alone)
 
 
-def _of_change(dates: Sequence[DateSpan], now: datetime) -> Period:
-    """Return the time of a change: the dates of the past and the day before them, or all time without dates."""
-    past = [date for date in dates if date.begin < now]
-    if not past:
+def _of_change(text: str, dates: Sequence[DateSpan], asking: tuple[int, int], tense: Tense, now: datetime) -> Period:
+    """Return the time of a change, from the day before its begin: that of the dates in the question, or all time."""
+    begin, end = asking
+    inside = [date for date in dates if date.begin < now and begin <= date.start < end]
+    used = [date for date in inside if not _is_relative(text[begin : date.start])]
+    if not used:
         return Period(START_OF_TIME, now, leads=False, ended=True, change=True)
-    first, last = min(date.begin for date in past), max(date.until for date in past)
-    return Period(max(first - _DAY, START_OF_TIME), min(last, now), leads=False, change=True)
+    dated = _dated(text, used, asking, tense, now)
+    return Period(max(dated.begin, START_OF_TIME + _DAY) - _DAY, min(dated.until, now), leads=False, change=True)
 
 
 def _is_about_now(sentence: str) -> bool:

@@ -135,6 +135,22 @@ def test_a_change_is_about_what_held_before_as_well(question: str, begin: str | 
 
 
 @pytest.mark.parametrize(
+    ("question", "begin", "until"),
+    [
+        ("How has Maya's rent changed since 2024?", "2023-12-31", "2026-06-15"),
+        ("How did Maya's diet change after she met Tom in 2020?", "2019-12-31", "2026-06-15"),
+        ("How did Maya's rent change before 2021?", "0001-01-01", "2021-01-01"),
+        ("How did Maya's rent change from 2020 to 2021?", "2019-12-31", "2022-01-01"),
+        ("We met in 2019. How did Maya's rent change?", "0001-01-01", "2026-06-15"),
+    ],
+)
+def test_the_time_of_a_change_is_that_of_the_words_before_its_date(question: str, begin: str, until: str) -> None:
+    found = period_of(question, NOW)
+    assert found is not None
+    assert (found.change, found.begin.date().isoformat(), found.until.date().isoformat()) == (True, begin, until)
+
+
+@pytest.mark.parametrize(
     "question",
     ["Who changed the plan?", "How do I change my password?", "What is the changelog?", "Where did Maya move?"],
 )
