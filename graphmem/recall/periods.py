@@ -234,22 +234,22 @@ def until_begin_of(period: Period, facts: Iterable[Fact], question: str) -> Peri
 def joined(period: Period, then: RecallResult, present: RecallResult, limit: int) -> RecallResult:
     """Return what held in a period with what holds now, in the order that the question asks for.
 
-    If a change is asked for, their scores decide. Otherwise, unless the period is meant alone, the scores of the other
-    facts are halved. None of them comes before the best of the same source and relation, and they may have half of the
-    result if the period leads.
+    The scores of the other facts are halved, unless the period is meant alone or a change in it is asked for. None of
+    them comes before the best of the same source and relation, and they may have half of the result if the period
+    leads.
     """
-    if period.change:
-        found = {fact.id: fact for fact in (*present.facts, *then.facts)}.values()
-        return present.changed(facts=tuple(sorted(found, key=lambda fact: -(fact.score or 0.0))[:limit]))
     ids = {fact.id for fact in then.facts}
     if period.alone:
         others = [fact for fact in present.facts if fact.id not in ids and _overlaps(fact, period)]
         return then.changed(facts=(*then.facts, *others)[:limit])
-    first, second = (then, present) if period.leads else (present, then)
-    ids = {fact.id for fact in first.facts}
-    others = [_halved(fact) for fact in second.facts if fact.id not in ids]
-    room = min(len(others), limit // 2) if period.leads else 0
-    kept = first.facts[: limit - room]
+    if period.change:  # among what holds now, what is over has half of its score
+        kept, others = tuple(fact for fact in present.facts if fact.id not in ids), list(then.facts)
+    else:
+        first, second = (then, present) if period.leads else (present, then)
+        ids = {fact.id for fact in first.facts}
+        others = [_halved(fact) for fact in second.facts if fact.id not in ids]
+        room = min(len(others), limit // 2) if period.leads else 0
+        kept = first.facts[: limit - room]
     best: dict[tuple[str, str], float] = {}
     for fact in kept:
         slot = fact.source_id, fact.relation

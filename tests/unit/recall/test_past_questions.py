@@ -176,6 +176,15 @@ def test_a_question_about_a_change_finds_what_was_replaced(episodes: int) -> Non
         assert rents("What is Maya's rent?") == {"900"}
 
 
+def test_what_holds_now_comes_before_what_a_question_about_its_change_finds() -> None:
+    options = {"extractor": "none", "embeddings": "none", "background": False, "clock": lambda: NOW}
+    with GraphMemory.open("memory://", **options) as memory:  # type: ignore[arg-type]
+        for year in range(2019, 2026):
+            memory.add_facts([("Maya", "has_rent", f"{year - 1000} EUR")], occurred_at=f"{year}-01-01")
+        found = memory.recall("How did Maya's rent change?", limit=3)
+        assert (len(found), next(iter(found)).target) == (3, "1025 EUR")
+
+
 @pytest.mark.parametrize(
     "question",
     [
