@@ -58,12 +58,23 @@ _END = re.compile(
     r"\b(?:end(?:s|ed)?|expires?d?|finish(?:ed)?|leaves?|left|over|quit|resign(?:ed)?|retired?|stop(?:s|ped)?))\b",
     re.I,
 )
+_ADVERBIAL = "after|because|before|if|once|since|when|while"
+_RELATIVE_CLAUSE = "that|where|which|who(?:se)?"
 _CHANGE = re.compile(
-    r"\bhow\b(?: \w+){0,3} (?:did|had|has|have)\b[^?.!]{0,100}"
-    r"\b(?:chang(?:ed?|es|ing)|develop(?:ed|ing|s)?|evol(?:ved?|ves|ving)|shift(?:ed|s)?)\b"
-    r"|\bwhat\b[^?.!]{0,60}\bchanged\b|\bwhat did\b[^?.!]{0,60}\bchange\b"
-    r"|\b(?:over|through) (?:time|the (?:days|months|weeks|years))\b|\bhistory of\b|\bbefore and after\b",
+    rf"\bhow\b(?! long\b)(?: \w+){{0,3}} (?:did|had|has|have)\b(?:(?!\b(?:{_ADVERBIAL})\b)[^?.!]){{0,100}}"
+    r"\b(?:chang(?:ed?|es|ing)|(?:develop(?:ed|ing|s)?|evol(?:ved?|ves|ving)|shift(?:ed|s)?)"
+    r"(?! (?:an?|any|her|his|its|my|our|the|their|this|your)\b))\b"
+    r"|\bwhat\b(?! (?:am|are|can|could|do|does|is|should|will|would)\b|['’]s\b)"
+    rf"(?:(?!\b(?:{_ADVERBIAL}|{_RELATIVE_CLAUSE})\b)[^?.!]){{0,60}}\bchanged\b"
+    r"|\bwhat(?:['’]s| is| are)(?: (?:all|else|just|recently))? changed\b"
+    r"|\bwhat did (?:(?!(?:about|for|in|of|on|to|with)\b)[\w'’]+ ){1,4}change\b"
+    r"|\bhow do(?:es)?\b[^?.!]{0,100}\bover time\b"
+    r"|^\W*(?:(?:can|could|would) you )?(?:(?:what(?:['’]s| is| was)|tell (?:me|us)(?: about)?|show(?: (?:me|us))?"
+    r"|give (?:me|us)|describe|explain|list|recap|summari[sz]e) )?(?:the )?(?:\w+ )?history of\b",
     re.I,
+)
+_COURSE = re.compile(  # of a change, unless it is asked in the present tense
+    r"\b(?:over|through) (?:time|the (?:days|months|weeks|years))\b|\bbefore and after\b", re.I
 )
 
 
@@ -117,7 +128,7 @@ def period_of(query: str, now: datetime) -> Period | None:
     begin, end = _asking(read)
     tense = _tense(read[begin:end])
     dates = dates_and_periods(read, now)
-    if _CHANGE.search(read[begin:end]) is not None:
+    if _is_of_change(read[begin:end], tense):
         return _of_change(read, dates, (begin, end), tense, now)
     if (over := [date for date in dates if date.until <= now]) or (over := _bare_years(read, dates, now)):
         return _dated(read, over, (begin, end), tense, now)
@@ -177,6 +188,11 @@ def _dated(text: str, dates: Sequence[DateSpan], asking: tuple[int, int], tense:
     asks = "?" in sentence or not set(QUESTION_WORDS).isdisjoint(split_words(sentence)[:2])  # "In which city did …"
     alone = leads and is_sure and asks and tense == "past" and not _is_about_now(sentence)
     return Period(first, last, leads, alone)
+
+
+def _is_of_change(sentence: str, tense: Tense) -> bool:
+    """Return whether a question is for a change, not for what holds now: "the password since Ben changed it"."""
+    return _CHANGE.search(sentence) is not None or (tense != "present" and _COURSE.search(sentence) is not None)
 
 
 def _of_change(text: str, dates: Sequence[DateSpan], asking: tuple[int, int], tense: Tense, now: datetime) -> Period:
