@@ -126,14 +126,17 @@ class Grounds:
     Parameters
     ----------
     texts
-        Episodes, context, titles, the names of the speakers and of what is known, and the known facts.
+        Episodes, context, titles, and the names of the speakers and of what is known.
     turns
         Turns that dates in names may refer to: a date near their days needs no ground ("last night" is "14 September
         2025"), and one that they tell may have another form ("2026-03-20" for "20 March").
+    facts
+        Sentences of known facts. A name may have words that no text has from one of them, in the same form.
     """
 
-    def __init__(self, texts: Iterable[str], turns: Iterable[Episode] = ()) -> None:
+    def __init__(self, texts: Iterable[str], turns: Iterable[Episode] = (), facts: Iterable[str] = ()) -> None:
         self._turns = tuple(turns)
+        self._facts = [frozenset(words(plain_amounts(fact))) for fact in facts]
         texts = list(texts)
         sequences = [words(plain_amounts(text)) for text in texts]
         self._texts = texts
@@ -169,12 +172,12 @@ class Grounds:
         told = (text for r in requests for text in (r.episode.text, r.episode.title or ""))
         known = requests[0].known
         names = (name for entity in known.names for name in (entity.name, *entity.aliases))
-        facts = (text for fact in known.facts for text in (fact.source, fact.target, fact.fact))
+        ends = (name for fact in known.facts for name in (fact.source, fact.target))
         turns = [*requests[0].context, *(request.episode for request in requests)]
         days = {turn.local_time.date() for turn in turns}
         months = {f"{day:%A %B %Y}" for day in days}  # names may tell the month: "budget of May 2025"
-        texts = [*told, *(turn.text for turn in requests[0].context), *names, *facts, *speakers, *months, _SEASONS]
-        return cls(texts, turns)
+        texts = [*told, *(turn.text for turn in requests[0].context), *names, *ends, *speakers, *months, _SEASONS]
+        return cls(texts, turns, (fact.fact for fact in known.facts))
 
     def has(self, name: str, *, initials: bool = False) -> bool:
         """Return whether the texts contain a name: all its words that aren't fillers, or the whole name if all are.
@@ -198,7 +201,8 @@ class Grounds:
             return True
         if content:
             nouns = set(words(" ".join(word for word in name.split() if word.islower())))
-            return all(self._has_word(part, noun=part in nouns) for part in content)
+            missing = {part for part in content if not self._has_word(part, noun=part in nouns)}
+            return not missing or any(missing <= fact for fact in self._facts)
         return f" {' '.join(parts)} " in self._phrases
 
     def has_name(self, name: str, *, initials: bool = False) -> bool:

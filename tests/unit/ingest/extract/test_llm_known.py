@@ -188,6 +188,19 @@ def test_what_a_known_fact_says_is_grounded(backend: GraphBackend, salary: str, 
     assert [edge.target for edge in found.edges] == stored
 
 
+@pytest.mark.parametrize("target", ["24,000 EUR", "Green Museum", "Green Lantern"])
+def test_words_of_several_known_facts_or_numbers_in_another_form_ground_nothing(
+    backend: GraphBackend, target: str
+) -> None:
+    moved = "Sam Okafor moved to the Harbor Museum on 24 April 2025."
+    likes = ExtractedEdge("Sam Okafor", "likes", "tea", fact="Sam Okafor likes the tea of the Green Lantern.")
+    tell(backend, ExtractedEdge("Sam Okafor", "moved_to", "Oslo", fact=moved), likes)
+    extractor = LLMExtractor(scripted({"facts": [fact("Sam Okafor", "knows", target)]}))
+    [found] = extractor.extract(requests(backend, "I got a raise!", speaker="Sam Okafor"))
+    assert isinstance(found, Extraction)
+    assert [edge.target for edge in found.edges] == (["Green Lantern"] if target == "Green Lantern" else [])
+
+
 def test_what_was_told_later_is_not_known_yet(backend: GraphBackend) -> None:
     [request] = requests(backend, "Did Sam Okafor leave?", occurred_at=datetime(2023, 1, 1, tzinfo=UTC))
     assert request.known.facts == ()
