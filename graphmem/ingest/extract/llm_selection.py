@@ -78,7 +78,8 @@ _PLACE_AND_PERSON = frozenset({"location", "person"})
 _MOVES = ("mov", "relocat", "travel", "fly", "flew", "flies", "drove", "trip")
 """Beginnings of words of relations to a place: "moved_to", "plans_trip_to"."""
 _YEARLY = frozenset("annual annually anniversary year yearly".split())
-"""Words of relations to a date of each year: "has_contract_year_start", "renews_yearly_on"."""
+"""Words of relations to a date of each year, if it has none: "has_contract_year_start", "renews_yearly_on"."""
+_YEAR = re.compile(r"(?<!\d)\d{4}(?!\d)")
 _NO_PLACES = ("believ", "interest")
 # limit on the examined items of a long reply; the rest is counted as over the limit
 _EXAMINED_PER_PLACE = 50
@@ -278,7 +279,8 @@ class _Selection:
         holds for good, and so does a weekday, unless it is planned or a deadline.
         """
         relation = self._ontology.relation(edge.relation)
-        is_anniversary = relation in ANNIVERSARIES or not _YEARLY.isdisjoint(relation.split("_"))
+        is_yearly = not _YEARLY.isdisjoint(relation.split("_")) and _YEAR.search(edge.target) is None
+        is_anniversary = relation in ANNIVERSARIES or is_yearly
         day, *further = find_dates(edge.target, self._told_at, future=True) or (None,)
         if day is None:
             return edge

@@ -528,6 +528,20 @@ def test_a_date_of_each_year_has_no_end(relation: str, until: str | None) -> Non
     assert (found.valid_to and f"{found.valid_to:%Y-%m-%d}") == until
 
 
+@pytest.mark.parametrize(
+    ("relation", "target", "kind", "until"),
+    [
+        ("has_new_year_party_on", "30 December 2023", "state", "2023-12-31"),
+        ("held_annual_meeting_on", "10 March 2023", "event", None),
+    ],
+)
+def test_a_date_of_one_year_is_no_date_of_each_year(relation: str, target: str, kind: str, until: str | None) -> None:
+    edge = {"source": "Acme Corp", "relation": relation, "target": target, "kind": kind}
+    began = {"valid_from": "2023-03-10"} if kind == "event" else {}
+    [found] = extraction(said(answer(edge | began)), f"Acme Corp: {target}.").edges
+    assert (found.kind, found.valid_to and f"{found.valid_to:%Y-%m-%d}") == (kind, until)
+
+
 def test_ten_thousand_entities_are_cut_to_the_limit_quickly() -> None:
     reply = answer(entities=[{"name": f"Alice {i}", "entity_type": "person"} for i in range(10_000)])
     text = "Alice " + " ".join(map(str, range(10_000)))
