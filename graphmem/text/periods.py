@@ -17,7 +17,9 @@ def known_beginning(
     return None if is_assumed and begin != end else begin
 
 
-def first_and_last(begin: datetime | None, end: datetime | None, *, by_month: bool = False) -> tuple[str, str]:
+def first_and_last(
+    begin: datetime | None, end: datetime | None, *, is_event: bool = False, by_month: bool = False
+) -> tuple[str, str]:
     """Return the first and the last day of a period in ISO form, the months or years if it covers whole ones.
 
     Parameters
@@ -26,6 +28,8 @@ def first_and_last(begin: datetime | None, end: datetime | None, *, by_month: bo
         Its beginning, "" in the result if None.
     end
         The moment after it, as `valid_to` is, "" in the result if None.
+    is_event
+        Whether it is that of an event, whose unit is a day: 24 hours from 10:20 on are the day on which they began.
     by_month
         Whether days are left out: "2025-03".
     """
@@ -33,8 +37,9 @@ def first_and_last(begin: datetime | None, end: datetime | None, *, by_month: bo
     ends = [moment for moment in (begin, end) if moment is not None]
     if end is not None and all(moment.day == 1 and moment.time() == time.min for moment in ends):
         length = _YEAR if all(moment.month == 1 for moment in ends) else _MONTH
-    if end is not None and end != begin:  # a day is the unit of an event, also of one that began at 10:20
-        end = begin if begin is not None and end - begin == timedelta(days=1) else end - TICK
+    if end is not None and end != begin:
+        is_of_a_day = is_event and begin is not None and end - begin == timedelta(days=1)
+        end = begin if is_of_a_day else end - TICK
     return _date(begin, length), _date(end, length)
 
 

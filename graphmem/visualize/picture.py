@@ -153,6 +153,7 @@ class Link:
     sources: tuple[int, ...] = ()
     qualifier: str = ""
     is_begin_known: bool = True
+    is_event: bool = False
 
     @property
     def label(self) -> str:
@@ -162,7 +163,8 @@ class Link:
     @property
     def when(self) -> str:
         """The time in which it held, in words."""
-        return in_words(*first_and_last(self.valid_from if self.is_begin_known else None, self.valid_to))
+        begin = self.valid_from if self.is_begin_known else None
+        return in_words(*first_and_last(begin, self.valid_to, is_event=self.is_event))
 
 
 @dataclass(frozen=True, slots=True)
@@ -433,6 +435,7 @@ class _Reader:
                 qualifier="inferred" if e.is_inferred else "" if e.certainty == "stated" else e.certainty,
                 is_begin_known=known_beginning(e.valid_from, e.valid_to, e.told_at, assumed=e.valid_from_assumed)
                 is not None,
+                is_event=e.kind == "event",
             )
             for e in edges
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -48,6 +48,13 @@ def fact(text: str, until: datetime | None = None, of: str | None = None) -> Fac
 def test_a_fact_is_one_line_with_its_time_and_confidence() -> None:
     line = render_fact(fact("User prefers neovim for Rust"))
     assert line == "- User prefers neovim for Rust (since 2026-01) [confidence: 0.95]"
+
+
+def test_an_event_of_24_hours_is_of_one_day_and_a_state_of_two() -> None:
+    begin = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
+    state = fact("Robot 7 is on hold.", begin + timedelta(days=1)).changed(valid_from=begin)
+    event = state.changed(kind="event")
+    assert (state.when, event.when) == ("since 2026-01-05, until 2026-01-06", "on 2026-01-05")
 
 
 def test_a_fact_that_ended_says_when() -> None:

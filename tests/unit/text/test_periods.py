@@ -24,8 +24,7 @@ def at(text: str | None) -> datetime | None:
         ("2019-01-01", "2020-01-01", "in 2019"),
         ("2020-02-01", "2020-03-01", "in 2020-02"),
         ("2020-02-29", "2020-03-01", "on 2020-02-29"),
-        ("2020-02-29T10:20", "2020-03-01T10:20", "on 2020-02-29"),
-        ("2020-02-29T10:20", "2020-03-01T10:21", "since 2020-02-29, until 2020-03-01"),
+        ("2020-02-29T10:20", "2020-03-01T10:20", "since 2020-02-29, until 2020-03-01"),
         (None, "2020-01-01", "until 2019"),
         (None, "2025-04-01", "until 2025-03"),
         (None, "2025-04-02", "until 2025-04-01"),
@@ -34,6 +33,14 @@ def at(text: str | None) -> datetime | None:
 )
 def test_a_period_ends_with_what_it_includes(begin: str | None, end: str | None, words: str) -> None:
     assert in_words(*first_and_last(at(begin), at(end))) == words
+
+
+@pytest.mark.parametrize(
+    ("end", "words"),
+    [("2020-03-01T10:20", "on 2020-02-29"), ("2020-03-01T10:21", "since 2020-02-29, until 2020-03-01")],
+)
+def test_an_event_that_began_at_a_time_of_day_is_of_one_day(end: str, words: str) -> None:
+    assert in_words(*first_and_last(at("2020-02-29T10:20"), at(end), is_event=True)) == words
 
 
 def test_a_period_by_months_has_no_days() -> None:
