@@ -6,6 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -232,7 +233,7 @@ class _Selection:
                     (canonical(ended.source), ended.relation.lower(), canonical(ended.target), True), ended
                 )
             elif ended is not None:
-                endings.append(ended)
+                endings.append(self._until_said_again(ended, edges.values()))
         kept = {key: edge for key, edge in sorted(edges.items(), key=self._rank) if self._has_room(edge, named)}
         self._dropped["limit"] += len(edges) - len(kept)
         for key, entity in named.items():
@@ -247,6 +248,18 @@ class _Selection:
             tuple(dict.fromkeys(endings)),
             short_names=frozenset(name for name in self._short_names | self._found_short if len(name) < 3),
         )
+
+    def _until_said_again(self, ending: ExtractedEnding, edges: Iterable[ExtractedEdge]) -> ExtractedEnding:
+        """Return an ending at the latest when the same fact begins with a new sentence, if both are of one day."""
+        key = canonical(ending.source), ending.relation, canonical(ending.target or "")
+        if ending.why != "over" or ending.valid_to is None:
+            return ending
+        for edge in edges:
+            named = canonical(edge.source), self._ontology.relation(edge.relation), canonical(edge.target)
+            begin = edge.valid_from or self._told_at
+            if named == key and edge.valid_to is None and timedelta() < ending.valid_to - begin <= timedelta(days=1):
+                return replace(ending, valid_to=begin)
+        return ending
 
     def _ended(self, item: EndedItem) -> ExtractedEnding | ExtractedEdge | None:
         """Return the end of a known fact, or of one that is named by its source, relation and target."""

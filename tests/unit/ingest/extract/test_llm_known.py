@@ -272,6 +272,28 @@ def test_the_number_of_a_known_fact_ends_it(backend: GraphBackend) -> None:
     assert dict(found.dropped) == {"unknown number": 1}
 
 
+@pytest.mark.parametrize("day", [None, "2025-02-09", "2025-02-10"])
+def test_a_fact_of_which_a_detail_has_changed_is_known_with_its_new_sentence(day: str | None) -> None:
+    may, june = (f"Ann Lee expects a baby in {month} 2025." for month in ("May", "June"))
+    over = [{"known": 1, "at": day, "why": "over"}]
+    replies = iter(
+        [
+            {"facts": [fact("Ann Lee", "expects", "baby", fact=may)]},
+            {"facts": [fact("Ann Lee", "expects", "baby", fact=june)], "ended": over},
+        ]
+    )
+
+    def reply(_: str) -> str:
+        return json.dumps(next(replies))
+
+    llm = scripted(reply)
+    with GraphMemory.open("memory://", extractor="llm", llm=llm, embeddings="none", background=False) as memory:
+        for text, on in (("Our baby comes in May!", "2025-01-10"), ("The baby comes in June.", "2025-02-10")):
+            memory.remember(text, speaker="Ann Lee", occurred_at=f"{on}T10:00:00Z")
+            memory.flush()
+        assert [known.fact for known in memory.facts("Ann Lee")] == [june]
+
+
 def test_a_reply_says_that_a_known_fact_goes_on_after_all(backend: GraphBackend) -> None:
     replies = iter(({"known": 1, "at": "2025-06-30", "why": "over"}, {"known": 1, "at": None, "why": "continues"}))
 
