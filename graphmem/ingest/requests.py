@@ -127,8 +127,8 @@ def find_known(
     `MOST_NAMES`.
     Facts: those of these names and dates that hold when the first of the episodes occurred and were told until then;
     events to come, of the last month, or of the last year if they share a rare word with the texts. Those that share
-    rare words come first, then plans, which are often carried out, moved or canceled, and single-valued relations; at
-    most `MOST_FACTS`. None that only expired episodes state.
+    rare words come first, then the newest plans, up to half of the places, which are often carried out, moved or
+    canceled, and single-valued relations; at most `MOST_FACTS`. None that only expired episodes state.
     """
     told = [request.episode.searchable_text for request in requests]
     context = [turn.text for turn in requests[0].context]
@@ -226,21 +226,27 @@ def _known_facts(
     occurrences = Counter(word for some in shared.values() for word in some)
     rarity = {word: log1p(len(held) / n) / log1p(len(held)) for word, n in occurrences.items()}
     position = {hit.entity.id: place for place, hit in enumerate(names)}
+    plans = sorted((edge for edge in held if edge.certainty == "plan"), key=_told_at, reverse=True)
+    first_plans = {edge.id for edge in plans[: MOST_FACTS // 2]}  # many old ones would displace what holds
 
     def rank(edge: Edge) -> tuple[float | str, ...]:
         named = (edge.source_id in position) + (edge.target_id in position)
-        single, plan = ontology.is_single_valued(edge.relation), edge.certainty == "plan"
+        single, plan = ontology.is_single_valued(edge.relation), edge.id in first_plans
         relevance = sum(rarity[word] for word in sorted(shared[edge.id]))
         return (
             -(relevance + 0.25 * single + 0.5 * plan + 0.125 * named - 0.5 * (edge.kind == "event")),
             position.get(edge.source_id, MOST_NAMES),
-            -(edge.told_at or edge.valid_from).timestamp(),
+            -_told_at(edge),
             edge.fact,
         )
 
     rare = {word for word, n in occurrences.items() if n <= max(1, len(held) * _RARE_SHARE)}
     shown = (edge for edge in held if shared[edge.id] & rare or _holds(edge, at, _EVENT_AGE))
     return sorted(shown, key=rank)[:MOST_FACTS]
+
+
+def _told_at(edge: Edge) -> float:
+    return (edge.told_at or edge.valid_from).timestamp()
 
 
 def _candidates(

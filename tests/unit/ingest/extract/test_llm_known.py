@@ -178,6 +178,13 @@ def test_plans_are_known_before_other_facts(backend: GraphBackend) -> None:
     assert request.known.facts[0].target == "Oslo"
 
 
+def test_many_plans_leave_room_for_what_holds(backend: GraphBackend) -> None:
+    tell(backend, *(ExtractedEdge("Sam Okafor", "visits", f"city {n}", certainty="plan") for n in range(MOST_FACTS)))
+    [request] = requests(backend, "The weather is bad.", speaker="Sam Okafor")
+    targets = [known.target for known in request.known.facts]
+    assert (len(targets), "Acme" in targets) == (MOST_FACTS, True)
+
+
 @pytest.mark.parametrize(("salary", "stored"), [("36,500 EUR", ["36,500 EUR"]), ("38,000 EUR", [])])
 def test_what_a_known_fact_says_is_grounded(backend: GraphBackend, salary: str, stored: list[str]) -> None:
     offer = "Initech offered Sam Okafor a job for 36,500 EUR a year."
