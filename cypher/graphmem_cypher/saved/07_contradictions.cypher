@@ -2,7 +2,7 @@
 // Facts that hold now and can't all be true: a relation of the list with several targets, or one that says so. A picture.
 // The list is that of the default ontology: put in the single-valued relations of your own.
 // :param scope => 'default'
-WITH ['works_at', 'lives_in', 'born_in', 'manages', 'married_to', 'has_status', 'has_budget', 'has_deadline', 'deployed_on', 'has_birthday', 'has_age', 'has_salary', 'has_rent', 'has_phone_number', 'has_email'] AS single
+WITH ['works_at', 'lives_in', 'born_in', 'manages', 'married_to', 'has_status', 'has_budget', 'has_deadline', 'deployed_on', 'has_birthday', 'has_age', 'has_salary', 'has_rent', 'has_weight', 'has_height', 'has_phone_number', 'has_email'] AS single
 MATCH (s:Entity)
 USING INDEX SEEK s:Entity(scope, id)
 WHERE s.scope = $scope AND s.id > '' AND s:Graphmem
