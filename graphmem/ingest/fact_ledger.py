@@ -439,11 +439,13 @@ class FactLedger:
     def _in_place_of_wrong(self, edge: Edge) -> Edge:
         """Give a correction the beginning of the fact that it corrects, if there is one (rule 8).
 
-        "Not in March, in April" begins when March was told; "in April since the 5th" has a beginning of its own.
+        "Not in March, in April" begins when March was told; "in April since the 5th" has a beginning of its own, and so
+        has what was over before that: "no, that was last year".
         """
         for episode_id in edge.episode_ids:
             wrong = self._corrected.get((episode_id, (edge.source_id, edge.relation)))
-            if wrong is not None and edge.valid_from_assumed:
+            was_over = wrong is not None and edge.valid_to is not None and edge.valid_to <= wrong.valid_from
+            if wrong is not None and edge.valid_from_assumed and not was_over:
                 told = wrong.told_at if wrong.valid_from_assumed else edge.told_at
                 begun = {"valid_from": wrong.valid_from, "valid_from_assumed": wrong.valid_from_assumed}
                 edge = edge.changed(**begun, told_at=told)

@@ -412,6 +412,20 @@ def test_a_correction_takes_over_the_beginning(backend: GraphBackend) -> None:
     }
 
 
+@pytest.mark.parametrize("begin", [SPRING, None])
+def test_a_correction_that_was_over_before_has_a_beginning_of_its_own(
+    backend: GraphBackend, begin: datetime | None
+) -> None:
+    say(backend, Extraction(edges=(ExtractedEdge("Acme", "pays", "92,000 EUR", valid_from=begin),)))
+    [wrong] = backend.find_edges([SCOPE], EdgeQuery())
+    last_year = ExtractedEdge("Acme", "pays", "92,000 EUR", valid_to=SPRING - timedelta(days=60))
+    corrected = ExtractedEnding(fact_id=wrong.id, why="corrected")
+    say(backend, Extraction(edges=(last_year,), endings=(corrected,)), at=SUMMER)
+    versions = backend.find_edges([SCOPE], EdgeQuery(versions="all"))
+    held = {(edge.valid_from, edge.valid_to) for edge in versions if edge.expired_at is None}
+    assert held == {(SPRING - timedelta(days=61), SPRING - timedelta(days=60))}
+
+
 def test_what_others_say_does_not_end_what_a_person_said_of_herself(backend: GraphBackend) -> None:
     say(backend, Extraction(edges=(ExtractedEdge("Maya", "lives_in", "Berlin"),)), speaker="Maya")
     say(backend, Extraction(edges=(ExtractedEdge("Maya", "lives_in", "Oslo"),)), at=SUMMER, speaker="Tom")
