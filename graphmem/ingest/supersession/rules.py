@@ -156,13 +156,18 @@ def superseded(edge: Edge, by: Edge, successor: str, now: datetime) -> Edge | No
 
 
 def reopened(edge: Edge, at: datetime, sources: Sequence[FactSource], now: datetime) -> Edge | None:
-    """Return the version that begins with the first telling of a fact after its end was told; None if there is none."""
+    """Return the version that begins with the first telling of a fact after its end was told; None if there is none.
+
+    An end before that telling isn't the end of the version.
+    """
     told = sorted((s for s in sources if s.episode_id in edge.episode_ids), key=lambda source: source.told_at)
     later = [source for source in told if source.told_at > at]
     if not later or len(later) == len(edge.episode_ids):
         return None
     begins, episodes = later[0].told_at, tuple(source.episode_id for source in later)
-    again = new_version(edge, now, valid_from=begins, valid_from_assumed=True, told_at=begins)
+    ahead = [end for end in edge.ends if end.at > begins]
+    running = edge.without_ends({end.by for end in edge.ends} if len(ahead) < len(edge.ends) else (), keep=ahead)
+    again = new_version(running, now, valid_from=begins, valid_from_assumed=True, told_at=begins)
     return again.stated_by(episodes)
 
 

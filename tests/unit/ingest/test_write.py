@@ -426,6 +426,18 @@ def test_a_correction_that_was_over_before_has_a_beginning_of_its_own(
     assert held == {(SPRING - timedelta(days=61), SPRING - timedelta(days=60))}
 
 
+def test_a_version_told_after_an_end_does_not_have_that_end(backend: GraphBackend) -> None:
+    """The turn of July is stored first; those of April and May end the fact in June and in March."""
+    april, may, june = (SPRING + timedelta(days=days) for days in (31, 61, 92))
+    say(backend, Extraction(edges=(ExtractedEdge("Maya", "likes", "Oslo", valid_from=SPRING),)), at=SUMMER)
+    say(backend, Extraction(edges=(ExtractedEdge("Maya", "likes", "Oslo", valid_to=june),)), at=april)
+    [known] = backend.find_edges([SCOPE], EdgeQuery(versions="all"))
+    earlier = SPRING + timedelta(days=9)
+    say(backend, Extraction(endings=(ExtractedEnding(fact_id=known.id, valid_to=earlier),)), at=may)
+    versions = backend.find_edges([SCOPE], EdgeQuery(versions="all"))
+    assert {(edge.valid_from, edge.valid_to) for edge in versions} == {(SPRING, earlier), (SUMMER, None)}
+
+
 def test_what_others_say_does_not_end_what_a_person_said_of_herself(backend: GraphBackend) -> None:
     say(backend, Extraction(edges=(ExtractedEdge("Maya", "lives_in", "Berlin"),)), speaker="Maya")
     say(backend, Extraction(edges=(ExtractedEdge("Maya", "lives_in", "Oslo"),)), at=SUMMER, speaker="Tom")
