@@ -17,6 +17,7 @@ Hierarchy, with the builtin base class in brackets:
     ├── IndexUnavailable (ConnectionError)   a vector index outside of the store can't be reached, opened or written
     └── BackendUnavailable (ConnectionError) the store can't be reached, opened or written
         ├── NotADatabase                     the file is not a graphmem store, or damaged
+        ├── StoreAccessDenied                the store refuses the user name or the password
         ├── StoreReadOnly                    the store can be read but not written
         ├── StoreFull                        no space is left on the device of the store
         ├── GraphTooLarge                    the store lacks memory to process the whole graph of a scope
@@ -48,6 +49,7 @@ __all__ = [
     "NotADatabase",
     "NotFound",
     "SchemaTooNew",
+    "StoreAccessDenied",
     "StoreFull",
     "StoreMoved",
     "StoreReadOnly",

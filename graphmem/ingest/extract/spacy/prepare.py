@@ -343,7 +343,7 @@ _VALUE = re.compile(
     r"(?:(?P<now> now)| instead| actually| already)?[.!]*$"
 )
 _NOT = re.compile(
-    rf"(?=\S)(?:{_LEAD})?(?i:(?:it['’]?s|that['’]s|i mean(?:t)?) )?"
+    rf"\A(?:{_LEAD})?(?i:(?:it['’]?s|that['’]s|i mean(?:t)?) )?"
     r"(?P<right>[a-z][\w-]*(?: [a-z][\w-]*)?),? not (?P<wrong>[a-z][\w-]*(?: [a-z][\w-]*)?)(?=[.!,;]|$)"
 )
 _OF_DATES = {*MONTHS, "in", "on", "since", "the", "week", "weekend", "of"}
