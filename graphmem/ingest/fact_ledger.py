@@ -387,10 +387,10 @@ class FactLedger:
             self._end_dependent(edge, replace(end, at=stated.at))
 
     def _continue(self, edge: Edge, end: End) -> None:
-        """Call off the ends of a fact that were told by then, and those of what ended with it (rules 3 and 10)."""
+        """Call off the ends of a state that were told by then, and those of what ended with it (rules 3 and 10)."""
         called_off = EdgeEnd(by=end.episode_id, at=END_OF_TIME, told_at=end.told_at)
         before = {each.by for each in edge.ends if each.told_at <= end.told_at}
-        if edge.superseded_by is not None or is_over(edge) or not before:
+        if edge.kind == "event" or edge.superseded_by is not None or is_over(edge) or not before:
             return
         self._told_ends.add((edge.id, called_off))
         self.change(with_end(edge, called_off).without_end())

@@ -426,6 +426,20 @@ def test_a_correction_that_was_over_before_has_a_beginning_of_its_own(
     assert held == {(SPRING - timedelta(days=61), SPRING - timedelta(days=60))}
 
 
+def test_an_event_that_was_taken_back_does_not_go_on(backend: GraphBackend) -> None:
+    """One that one reply corrects and calls off held without an end, and a state of the same words was a conflict."""
+    fair = ExtractedEdge(
+        "Maya", "attends", "Fair", valid_from=SUMMER, valid_to=SUMMER + timedelta(days=9), kind="event"
+    )
+    say(backend, Extraction(edges=(fair,)))
+    [known] = backend.find_edges([SCOPE], EdgeQuery(versions="all"))
+    endings = (ExtractedEnding(fact_id=known.id, why=why) for why in ("corrected", "continues"))
+    say(backend, Extraction(endings=tuple(endings)))
+    say(backend, Extraction(edges=(ExtractedEdge("Maya", "attends", "Fair", certainty="plan"),)))
+    versions = backend.find_edges([SCOPE], EdgeQuery(versions="all"))
+    assert {(edge.kind, edge.valid_to) for edge in versions} == {("event", SUMMER), ("state", None)}
+
+
 def test_a_version_told_after_an_end_does_not_have_that_end(backend: GraphBackend) -> None:
     """The turn of July is stored first; those of April and May end the fact in June and in March."""
     april, may, june = (SPRING + timedelta(days=days) for days in (31, 61, 92))
