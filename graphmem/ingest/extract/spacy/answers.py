@@ -205,12 +205,13 @@ def _whom(asked: re.Match[str], answer: str) -> str:
     return f"I {asked['verb']} {asked['word']} {answer}." if _tells(answer) else ""
 
 
-def _earns(_: re.Match[str], answer: str) -> str:
-    return f"I earn {answer}." if _fragment(answer) and any(c.isdigit() for c in answer) else ""
+def _amount_of(beginning: str) -> Callable[[re.Match[str], str], str]:
+    """Return what completes an amount by the beginning of its sentence."""
 
+    def complete(_: re.Match[str], answer: str) -> str:
+        return f"{beginning} {answer}." if _fragment(answer) and any(c.isdigit() for c in answer) else ""
 
-def _rent(_: re.Match[str], answer: str) -> str:
-    return f"My rent is {answer}." if _fragment(answer) and any(c.isdigit() for c in answer) else ""
+    return complete
 
 
 def _what_is(asked: re.Match[str], answer: str) -> str:
@@ -282,8 +283,11 @@ _COMPLETIONS: list[tuple[re.Pattern[str], Callable[[re.Match[str], str], str]]] 
     ),
     (_question(r"(?:^|[,;] |\bso )did you (?P<verb>[a-z]+) (?P<rest>[a-z][^,;]{2,80})$"), _did),
     (_question(r"\bhow long have you (?P<rest>(?:been|lived|worked|had|known|played|studied)[^,;]{0,60})$"), _how_long),
-    (_question(r"\bhow much (?:do you (?:earn|make|get paid)|are you paid)(?: a (?:year|month))?$"), _earns),
-    (_question(r"\bhow much (?:rent do you pay|is your rent|do you pay (?:in|for) rent)$"), _rent),
+    (
+        _question(r"\bhow much (?:do you (?:earn|make|get paid)|are you paid)(?: a (?:year|month))?$"),
+        _amount_of("I earn"),
+    ),
+    (_question(r"\bhow much (?:rent do you pay|is your rent|do you pay (?:in|for) rent)$"), _amount_of("My rent is")),
     (_question(r"\b(?:any|have) (?:food )?allergies$|\byou allergic to (?:anything|any[a-z ]{0,20})$"), _allergies),
     (
         _question(r"\bwho do you (?P<verb>work|live|report|bank|play|train|volunteer) (?P<word>for|with|to)$"),
