@@ -31,7 +31,7 @@ _CLIPPED = re.compile(  # "my sister's called Anne", "the landlord's given us no
     rf"{'|'.join(sorted(words.IS_DOING))})\b(?= \w|[.!,]|$))"
 )
 _VISIT = re.compile(  # "dentist on Thursday at 3"
-    rf"^(?P<what>(?i:{'|'.join(sorted(words.VISITS))}|[a-z]+ appointment))(?: appointment)? "
+    rf"^(?P<what>(?i:{'|'.join(sorted(words.VISITS))}|[a-z]+(?= appointment)))(?: appointment)? "
     r"(?=(?:on|at|tomorrow|this|next|today|in)\b[\w ,:]{0,40}[.!]?$)"
 )
 _NEW_JOB = re.compile(r"^[Nn]ew job (?=(?:at|with) [A-Z])")
@@ -59,7 +59,7 @@ def with_subject(sentence: str) -> str:
     """Return a sentence that only omits "I" with it: "I lost my job" for "Lost my job"."""
     sentence = _VISIT.sub(lambda match: f"I have a {match['what'].lower()} appointment ", sentence)
     sentence = _NEW_JOB.sub("I got a new job ", sentence)
-    return _OMITTED.sub(_said_by_speaker, sentence).replace("appointment appointment", "appointment")
+    return _OMITTED.sub(_said_by_speaker, sentence)
 
 
 def omits_subject(sentence: str) -> bool:
