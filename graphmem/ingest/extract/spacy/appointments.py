@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from graphmem.ingest.extract.spacy import words
 from graphmem.ingest.extract.spacy.clauses import Clause, objects_of, prepositions
-from graphmem.ingest.extract.spacy.names import End, Names
-from graphmem.ingest.extract.spacy.statements import Period, Statement, concept
+from graphmem.ingest.extract.spacy.names import Names
+from graphmem.ingest.extract.spacy.statements import Period, Statement, concept, thing_of
 from graphmem.text.dates import written
 
 if TYPE_CHECKING:
@@ -92,15 +92,14 @@ def dated_plans(clause: Clause, names: Names, period: Period) -> Iterator[Statem
             end = concept(names.phrase(noun))
             yield Statement("expects", end, explicit=True, source=whose, fact=fact, certainty=limit)
         elif lemma in ("expire", "end", "run") and noun.lower_ in words.EXPIRING and names.owner(noun) is not None:
-            thing = End(f"{whose.name}'s {names.phrase(noun)}", "concept", named=True)
-            day = _when_bare(period)
-            yield Statement("expires", concept(day), explicit=True, source=thing, timeless=True, until=period.close)
+            day, thing = concept(_when_bare(period)), thing_of(whose, noun, names)
+            yield Statement("expires", day, explicit=True, source=thing, timeless=True, until=period.close)
         elif clause.passive and lemma == "book" and ours:
             booked = next(
                 (e for w, n in prepositions(verb) if w == "for" and n.ent_type_ != "DATE" for e in names.word(n)), None
             )
             if booked is not None:
-                thing = End(f"{whose.name}'s {names.phrase(noun)}", "concept", named=True)
+                thing = thing_of(whose, noun, names)
                 yield Statement("is_booked_for", booked, explicit=True, source=thing, certainty=limit)
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from graphmem.ingest.extract.spacy import words
 from graphmem.ingest.extract.spacy.appointments import when
 from graphmem.ingest.extract.spacy.clauses import Clause, helpers, objects_of, prepositions
 from graphmem.ingest.extract.spacy.names import End, Names
-from graphmem.ingest.extract.spacy.statements import Period, Statement, concept, presumed_end
+from graphmem.ingest.extract.spacy.statements import Period, Statement, concept, presumed_end, thing_of
 
 if TYPE_CHECKING:
     from spacy.tokens import Token
@@ -96,7 +97,7 @@ def owned(noun: Token, names: Names) -> Iterator[End]:
     if noun.pos_ != "NOUN" or noun.lemma_.lower() in words.RELATIONAL | words.VAGUE - words.OWNED:
         return
     if noun.lemma_.lower() in words.OWNED and (owner := names.owner(noun)) is not None and owner.named:
-        yield End(f"{owner.name}'s {names.phrase(noun)}", "concept", named=True, certainty=owner.certainty)
+        yield replace(thing_of(owner, noun, names), certainty=owner.certainty)
 
 
 def abandoned(clause: Clause, names: Names) -> Iterator[Statement]:

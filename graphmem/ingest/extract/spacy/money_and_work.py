@@ -10,7 +10,7 @@ from graphmem.ingest.extract.spacy import words
 from graphmem.ingest.extract.spacy.appointments import when
 from graphmem.ingest.extract.spacy.clauses import Clause, objects_of, prepositions
 from graphmem.ingest.extract.spacy.names import End, Names
-from graphmem.ingest.extract.spacy.statements import Period, Statement, concept
+from graphmem.ingest.extract.spacy.statements import Period, Statement, concept, thing_of
 
 if TYPE_CHECKING:
     from spacy.tokens import Token
@@ -69,11 +69,13 @@ def rates(clause: Clause, names: Names, period: Period) -> Iterator[Statement]:
         return
     for noun in nouns:
         owner = names.owner(noun) or (names.speaker if any(c.lower_ == "the" for c in noun.children) else None)
+        if owner is None:
+            continue
         after = [n for head in (verb, *verb.children) for w, n in prepositions(head) if w == "to" and _is_amount(n)]
-        for amount in after[:1] if owner is not None else ():
+        for amount in after[:1]:
             relation = "has_rent" if noun.lower_ == "rent" else "has_salary"
             tense = "was raised" if clause.past else "is raised"
-            fact = f"{owner.name}'s {noun.lower_} {tense} to {_amount(amount)}{when(period)}." if owner else ""
+            fact = f"{owner.name}'s {noun.lower_} {tense} to {_amount(amount)}{when(period)}."
             end = concept(_amount(amount))
             yield Statement(relation, end, explicit=True, source=owner, fact=fact, planned=not clause.past)
 
@@ -87,8 +89,7 @@ def _ways(verb: Token) -> Iterator[tuple[str, Token]]:
 
 def _is_amount(noun: Token) -> bool:
     is_money = noun.ent_type_ == "MONEY" or noun.lower_ in words.CURRENCIES
-    first = noun.doc[noun.left_edge.i]
-    return is_money or bool(_AMOUNT.fullmatch(noun.text)) or (first.like_num and is_money)
+    return is_money or bool(_AMOUNT.fullmatch(noun.text))
 
 
 def _amount(noun: Token) -> str:
@@ -117,7 +118,7 @@ def made(clause: Clause, names: Names) -> Iterator[Statement]:
         owner = names.owner(noun)
         if owner is None or not owner.named:
             continue
-        thing = End(f"{owner.name}'s {names.phrase(noun)}", "concept", named=True)
+        thing = thing_of(owner, noun, names)
         tools = ((w, n) for w, n in prepositions(verb) if n.pos_ == "PROPN" or n.ent_type_ in words.ENTITY_TYPES)
         for word, tool in tools:
             end = next(names.word(tool), End(tool.text, "technology", named=True))

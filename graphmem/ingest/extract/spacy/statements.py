@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from graphmem.ingest.extract.spacy import words
 from graphmem.ingest.extract.spacy.clauses import Clause, dated
-from graphmem.ingest.extract.spacy.names import End
+from graphmem.ingest.extract.spacy.names import End, Names
 from graphmem.ingest.extract.spacy.parse_repairs import mend_tags
 from graphmem.ingest.extract.spacy.render import Dates
 from graphmem.text.dates import DateSpan, day_ago, find_dates
@@ -52,6 +52,11 @@ class Statement:
 def concept(name: str) -> End:
     """Return a common noun as an end."""
     return End(name, "concept", named=False)
+
+
+def thing_of(owner: End, noun: Token, names: Names) -> End:
+    """Return a thing of somebody as an end: "Nora's car" for "my car"."""
+    return End(f"{owner.name}'s {names.phrase(noun)}", "concept", named=True)
 
 
 def presumed_end(relation: str, target: End, source: End | None = None) -> Statement:
