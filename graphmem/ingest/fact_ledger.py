@@ -24,6 +24,7 @@ from graphmem.ingest.supersession.rules import (
     superseded,
     tellers_of,
     told_at,
+    with_begin_of,
     with_sources,
     without_telling,
 )
@@ -444,11 +445,9 @@ class FactLedger:
         """
         for episode_id in edge.episode_ids:
             wrong = self._corrected.get((episode_id, (edge.source_id, edge.relation)))
-            was_over = wrong is not None and edge.valid_to is not None and edge.valid_to <= wrong.valid_from
-            if wrong is not None and edge.valid_from_assumed and not was_over:
-                told = wrong.told_at if wrong.valid_from_assumed else edge.told_at
-                begun = {"valid_from": wrong.valid_from, "valid_from_assumed": wrong.valid_from_assumed}
-                edge = edge.changed(**begun, told_at=told)
+            if wrong is not None and edge.valid_from_assumed:
+                begun = with_begin_of(edge, wrong)
+                edge = begun if wrong.valid_from_assumed else begun.changed(told_at=edge.told_at)
         return edge
 
     def _may_overrule(self, teller: Teller | None, edge: Edge) -> bool:
