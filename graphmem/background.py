@@ -163,6 +163,9 @@ class ThreadPools:
 
 _log = logging.getLogger(__name__)
 
+PAUSE_IF_DENIED = 60.0
+"""Seconds until the next try after a store refused the password, since a server may lock a user out after a few."""
+
 _LONGEST_PAUSE = 60.0
 _DOUBLINGS = 10  # of the pause after a failure; more would overflow
 _RETRY = 60.0  # seconds until the next try to start a thread
@@ -209,9 +212,8 @@ class BackgroundJob:
         Name of the thread.
     job
         Does a piece of work; returns the seconds until its next run (0: at once), or None to sleep until it is woken.
-        If it raises, it is run again after a pause that doubles from 0.1 s to 60 s, or is 60 s if the store refuses the
-        password, since a server may lock a user out after a few tries; the error is logged and kept in `error` until a
-        run succeeds.
+        If it raises, it is run again after a pause that doubles from 0.1 s to 60 s, or is `PAUSE_IF_DENIED`; the error
+        is logged and kept in `error` until a run succeeds.
     gather
         Least time without a wake before a run, as a multiple of the duration of the last one, and at most a second: a
         job that costs little more for many rows than for one gathers them while its store is slow.
@@ -281,7 +283,7 @@ class BackgroundJob:
                 self.error = error if isinstance(error, Exception) else RuntimeError(repr(error))
                 self._failures += 1
                 doubled = min(0.1 * 2 ** min(self._failures, _DOUBLINGS), _LONGEST_PAUSE)
-                pause = _LONGEST_PAUSE if isinstance(error, StoreAccessDenied) else doubled
+                pause = PAUSE_IF_DENIED if isinstance(error, StoreAccessDenied) else doubled
                 _log.warning("%s failed, next try in %.1f s: %s", self._name, pause, error)
             self._duration = time.monotonic() - begun
 

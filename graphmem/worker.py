@@ -8,13 +8,13 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Literal
 
+from graphmem.background import PAUSE_IF_DENIED
 from graphmem.engine import Engine
 from graphmem.errors import BackendUnavailable, InvalidInput, StoreAccessDenied
 from graphmem.models import EpisodeQuery, Model, Scope, UTCDateTime, utc_now
 
 _log = logging.getLogger(__name__)
 
-_DENIED_SECONDS = 60.0  # until the next try after the store refused the password, as servers lock users out
 _UPKEEP_SECONDS = 60.0  # between two checks of whether upkeep is due
 
 
@@ -83,7 +83,7 @@ class Worker:
             except BackendUnavailable as error:
                 _log.warning("worker: %s", error)
                 state = self._state("store unavailable", str(error))
-                pause = _DENIED_SECONDS if isinstance(error, StoreAccessDenied) else self._seconds
+                pause = PAUSE_IF_DENIED if isinstance(error, StoreAccessDenied) else self._seconds
             on_state(state)
             stopping.wait(pause)
         on_state(self._state("stopped"))
