@@ -14,7 +14,6 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import CallToolResult
 from pydantic import Field
 
-from graphmem.adapters.mcp.erasure import Consent, ask_before_erasing, erasure_report
 from graphmem.adapters.mcp.graph import facts_of, neighborhood, shortest_path
 from graphmem.adapters.mcp.results import (
     AllStats,
@@ -40,6 +39,7 @@ from graphmem.adapters.mcp.results import (
     Text,
     clean,
     episode_item,
+    erasure_report,
     fenced,
     listed,
     minute,
@@ -50,12 +50,14 @@ from graphmem.adapters.mcp.results import (
 from graphmem.adapters.mcp.tools import (
     Budget,
     Caller,
+    Consent,
     CoreTools,
     Filters,
     Limit,
     Name,
     Offset,
     Time,
+    ask_before_erasing,
     authorship,
     can_ask,
     fact_items,

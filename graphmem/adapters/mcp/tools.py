@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, TypeVar, cast
 
 from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.auth.provider import AccessToken
-from mcp.server.mcpserver import Context
+from mcp.server.mcpserver import Context, Elicit
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.tools import Tool
 from mcp.types import CallToolResult, ToolAnnotations
@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from graphmem.adapters.mcp.keys import Access, KeyFile, Rights
 from graphmem.adapters.mcp.results import (
+    EXAMPLES,
     Added,
     Episodes,
     FactItem,
@@ -183,6 +184,34 @@ class ToolSet:
 def toolset_of(ctx: Context[Any, Any]) -> ToolSet:
     """Return the tools of the server that handles a request."""
     return cast("ToolSet", getattr(ctx.mcp_server, "toolset"))  # noqa: B009 - an attribute of MemoryServer
+
+
+class Consent(BaseModel):
+    """Answer of a user."""
+
+    erase: Annotated[bool, Field(description="Erase it? It can't be undone.")]
+
+
+async def ask_before_erasing(
+    ctx: Context[Any, Any],
+    entity: str | None,
+    episode: str | None,
+    session: str | None,
+    speaker: str | None,
+    with_episodes: bool,
+    dry_run: bool,
+    confirm: bool,
+) -> Consent | Elicit[Consent]:
+    """Ask the user, with the counts of a dry run; where the client can't ask, `confirm` decides."""
+    if dry_run or not can_ask(ctx):
+        return Consent(erase=confirm)
+    tools = toolset_of(ctx)
+    what: dict[str, Any] = {"entity": entity, "episode": episode, "session": session, "speaker": speaker}
+    plan = await tools.caller().memory.aforget(**what, with_episodes=with_episodes, dry_run=True)
+    [named] = [f"{kind} {clean(name)!r}" for kind, name in what.items() if name is not None]
+    counts = ", ".join(f"{number} {name}" for name, number in plan.counts.items())
+    stays = "".join(f" {clean(each)}." for each in plan.remaining[:EXAMPLES])
+    return Elicit(f"Erase {named} from the memory? It has {counts or 'no rows'}.{stays}", Consent)
 
 
 def _made(method: Callable[..., Any]) -> Tool:
