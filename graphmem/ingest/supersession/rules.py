@@ -158,7 +158,7 @@ def superseded(edge: Edge, by: Edge, successor: str, now: datetime) -> Edge | No
 def reopened(edge: Edge, at: datetime, sources: Sequence[FactSource], now: datetime) -> Edge | None:
     """Return the version that begins with the first telling of a fact after its end was told; None if there is none.
 
-    An end before that telling isn't the end of the version.
+    A stated end before that telling isn't the end of the version; an event that was over by then isn't told anew.
     """
     told = sorted((s for s in sources if s.episode_id in edge.episode_ids), key=lambda source: source.told_at)
     later = [source for source in told if source.told_at > at]
@@ -167,6 +167,8 @@ def reopened(edge: Edge, at: datetime, sources: Sequence[FactSource], now: datet
     begins, episodes = later[0].told_at, tuple(source.episode_id for source in later)
     ahead = [end for end in edge.ends if end.at > begins]
     running = edge.without_ends({end.by for end in edge.ends} if len(ahead) < len(edge.ends) else (), keep=ahead)
+    if running.valid_to is not None and running.valid_to <= begins:
+        return None
     again = new_version(running, now, valid_from=begins, valid_from_assumed=True, told_at=begins)
     return again.stated_by(episodes)
 

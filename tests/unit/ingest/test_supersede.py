@@ -6,8 +6,10 @@ from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
+
 from graphmem.ingest.fact_ledger import End, FactLedger
-from graphmem.ingest.supersession.rules import FactSource
+from graphmem.ingest.supersession.rules import FactSource, reopened
 from graphmem.models import Edge, EdgeType, Removal, Scope
 from graphmem.ontology import DEFAULT_ONTOLOGY
 
@@ -187,6 +189,14 @@ def test_an_edge_is_closed_at_most_once_in_a_batch() -> None:
     facts.add(fact("hooli", 2021))
     assert len(facts.expiries) == 1
     assert {e.target_id: e.valid_to for e in facts.edges} == {"globex": None, "hooli": year(2022)}
+
+
+@pytest.mark.parametrize(("until", "is_told_anew"), [(2021, False), (2024, True), (None, True)])
+def test_what_was_over_when_it_was_told_again_gets_no_version(until: int | None, is_told_anew: bool) -> None:
+    told = fact("Paris", 2020, until, kind="event", episode_ids=("e1", "e2"))
+    sources = [FactSource("e1", year(2020)), FactSource("e2", year(2023))]
+    again = reopened(told, year(2022), sources, year(2025))
+    assert (again is not None) == is_told_anew
 
 
 def test_a_contradicted_edge_ends_when_the_new_fact_begins() -> None:
