@@ -158,7 +158,7 @@ def superseded(edge: Edge, by: Edge, successor: str, now: datetime) -> Edge | No
 def reopened(edge: Edge, at: datetime, sources: Sequence[FactSource], now: datetime) -> Edge | None:
     """Return the version that begins with the first telling of a fact after its end was told; None if there is none.
 
-    A stated end before that telling isn't the end of the version; an event that was over by then isn't told anew.
+    A stated end before that telling isn't the end of the version. An event that was over by then isn't told again.
     """
     told = sorted((s for s in sources if s.episode_id in edge.episode_ids), key=lambda source: source.told_at)
     later = [source for source in told if source.told_at > at]
