@@ -128,8 +128,13 @@ class Fact(Model):
 
     @property
     def when(self) -> str:
-        """The time in which it held in words: "since 2019-03-01, until 2021-05-31", "until 2019", "never true"."""
-        return "never true" if self.valid_from == self.valid_to else in_words(*self.dates())
+        """The time in which it held in words: "since 2019-03-01, until 2021-05-31", "until 2019", "never true".
+
+        "replaced" is a fact that another one replaced from its beginning: a plan that came true on its day.
+        """
+        if self.valid_from == self.valid_to:
+            return "never true" if self.superseded_by is None else "replaced"
+        return in_words(*self.dates())
 
     def dates(self, *, by_month: bool = False) -> tuple[str, str]:
         """Return the first and the last day, month or year on which it held, "" if unknown (`first_and_last`)."""

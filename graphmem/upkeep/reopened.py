@@ -56,8 +56,9 @@ def find_reopened(
     unstated = {i: e for i, e in {**gone, **kept}.items() if not request.episodes.keys().isdisjoint(e.episode_ids)}
     left = {i: kept.get(fact) for i, fact in with_folded(backend, scope, unstated.values()).items()}
     ended_facts = find_ended(backend, scope, request.episodes.keys() | left.keys())
+    plans = [edge for edge in unstated.values() if edge.certainty == "plan"]
     single = [edge for edge in unstated.values() if ontology.is_single_valued(edge.relation)]
-    versions = {**ended_facts, **find_versions(backend, scope, ontology, (*single, *ended_facts.values()))}
+    versions = {**ended_facts, **find_versions(backend, scope, ontology, (*single, *plans, *ended_facts.values()))}
     remaining = {i: edge for i, edge in versions.items() if i not in gone}
     compatible = find_compatible(backend, scope, remaining, gone)
     there = {**{i: edge for i, edge in remaining.items() if not edge.is_inferred}, **moved}
@@ -65,12 +66,21 @@ def find_reopened(
     over = ended_by_later({**there, **reopened}.values(), ontology, request.sources, utc_now(), compatible)
     reopened.update((edge.id, edge) for edge in over)
     begun = [edge for i, edge in reopened.items() if i in moved or edge.valid_from != there[i].valid_from]
-    reopened.update((edge.id, edge) for edge in _settled(request, begun, {**there, **reopened}, compatible))
+    came_true = [edge for edge in (*plans, *versions.values()) if _came_true(edge, versions)]
+    settled = _settled(request, (*begun, *came_true), {**there, **reopened}, compatible)
+    reopened.update((edge.id, edge) for edge in settled)
     staying = {i: edge for i, edge in gone.items() if i not in unstated}
     for edge in _restated(request, staying, reopened):
         if edge.id not in gone:
             reopened[edge.id] = edge
     return reopened, request.episodes.keys() | {i for i, edge in left.items() if edge is None}
+
+
+def _came_true(edge: Edge, versions: Mapping[str, Edge]) -> bool:
+    """Return whether an edge is a plan that a telling, without a beginning of its own, after its day says came true."""
+    fact = versions.get(edge.superseded_by or "") if edge.certainty == "plan" else None
+    is_same = fact is not None and fact.key == edge.key and fact.valid_from_assumed
+    return fact is not None and is_same and edge.valid_from <= told_at(fact)
 
 
 def _settled(
@@ -84,8 +94,6 @@ def _settled(
     sources = request.sources([edge for slot in again for edge in slots[slot]])
     for slot in again:
         single = len(slot) == _SINGLE
-        if not single and len(slots[slot]) == 1:
-            continue
         for edge in settle(slots[slot], sources, single_valued=single, now=utc_now(), compatible=compatible):
             if edge.id in versions:
                 yield edge

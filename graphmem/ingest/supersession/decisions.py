@@ -20,7 +20,7 @@ from graphmem.ingest.supersession.rules import (
     told_at,
 )
 from graphmem.ingest.supersession.slot import Decision, Slot
-from graphmem.models import Edge, ended, is_retracted, may_end
+from graphmem.models import Edge, ended, is_retracted, may_end, retracted
 
 
 def decide(
@@ -52,7 +52,7 @@ def decide(
     known = list(known)
     same = [edge for edge in known if edge.key == new.key and not is_retracted(edge)]
     if new.kind == "event":
-        return _decide_event([edge for edge in same if edge.kind == "event"], new)
+        return _decide_event([edge for edge in same if edge.kind == "event"], new, sources, now)
     if not known:
         return Decision((new,), new.id)
     states = [edge for edge in same if edge.kind == "state"]
@@ -64,17 +64,30 @@ def decide(
     return Slot(known, new, sources, single_valued=single_valued, now=now, compatible=compatible).derive()
 
 
-def _decide_event(events: Sequence[Edge], new: Edge) -> Decision:
+def _decide_event(events: Sequence[Edge], new: Edge, sources: Sources, now: datetime) -> Decision:
     """Store an event as an interval of at least a day, or confirm the one of `events` that overlaps it (rule 6).
 
-    "Paris, on 8 January", told twice, is one event; told of 8 February, it is another one.
+    "Paris, on 8 January", told twice, is one event; told of 8 February, it is another one. A surer telling replaces
+    what was told before it: a planned trip that was made.
     """
     day = day_after(new.valid_from)
     until = day if new.valid_to is None else max(day, new.valid_to)
-    for edge in events:
-        if edge.valid_to is not None and edge.valid_from < until and new.valid_from < edge.valid_to:
+    new = new.changed(valid_to=until)
+    met = [e for e in events if e.valid_to is not None and e.valid_from < until and new.valid_from < e.valid_to]
+    replaced = [edge for edge in met if _replaces_event(new, edge, sources)]
+    for edge in met:
+        if edge not in replaced:
             return Decision((supported(edge, new),), edge.id)
-    return Decision((new.changed(valid_to=until),), new.id)
+    return Decision((*(retracted(edge, now, "replaced", new.id) for edge in replaced), new), new.id)
+
+
+def _replaces_event(new: Edge, edge: Edge, sources: Sources) -> bool:
+    """Return whether a telling of an event counts in place of a known one: it is surer, or the first not external."""
+    is_surer = may_end(new.certainty, edge.certainty, same_fact=True)
+    by_documents = may_overrule("external", tellers_of(edge, sources))
+    if "external" in tellers_of(new, sources):
+        return is_surer and by_documents
+    return is_surer or (by_documents and new.certainty != edge.certainty)
 
 
 def _decide_past(states: Sequence[Edge], new: Edge, sources: Sources, now: datetime) -> Decision:

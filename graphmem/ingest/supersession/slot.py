@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -60,7 +60,7 @@ class Slot:
         """Return the rows that the new telling adds or changes."""
         ordered = self._ordered()
         for told in ordered:
-            telling = with_certainty_that_counts(told, self._latest.get(told.edge.key))
+            telling = self._begun_as_planned(with_certainty_that_counts(told, self._latest.get(told.edge.key)))
             version = self._place(telling)
             if self._single_valued:
                 self._end_others(version, telling)
@@ -112,6 +112,19 @@ class Slot:
             latest.closed_by = Closing(version, telling)
             return version
         return self._confirm(latest, telling)
+
+    def _begun_as_planned(self, telling: Telling) -> Telling:
+        """Return a telling without a beginning with that of the plan that it says has come true (rule 1).
+
+        Not if another fact, which it ends, was told to hold or to end after that.
+        """
+        plan = self._latest.get(telling.edge.key)
+        if plan is None or not plan.holds_at(telling) or not plan.comes_true_with(telling):
+            return telling
+        begins = plan.begin.begins
+        ended = (v for v in self._latest.values() if self._single_valued and v.is_ended_by(telling))
+        last = [max(version.end or begins, *(t.source.told_at for t in version.tellings)) for version in ended]
+        return telling if any(at > begins for at in last) else replace(telling, begins=begins)
 
     def _end_others(self, version: Version, telling: Telling) -> None:
         """End the versions of other facts that hold at a telling of `version` and that it may end."""

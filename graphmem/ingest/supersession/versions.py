@@ -154,6 +154,12 @@ class Version:
         differs = telling.certainty != self.edge.certainty and telling.source.teller != "external"
         return differs and may_overrule("external", self.tellers)
 
+    def comes_true_with(self, telling: Telling) -> bool:
+        """Return whether this is a plan whose day has passed when a telling states it without a beginning (rule 1)."""
+        begin, is_stated = self.begin, telling.certainty == "stated" and telling.assumed
+        is_dated_plan = self.edge.certainty == "plan" and not begin.assumed
+        return is_stated and is_dated_plan and begin.begins <= telling.source.told_at
+
     def yields_to(self, telling: Telling) -> bool:
         """Return whether the teller may end this fact (rule 5)."""
         return may_overrule(telling.source.teller, self.tellers)

@@ -17,6 +17,7 @@ from graphmem.protocols import ExtractedEdge, ExtractedEnding, Extraction, Extra
 from graphmem_memory.backend import MemoryBackend
 
 FACTS = ("lives_in Rome", "lives_in Oslo", "lives_in Bonn", "uses vim")
+SURE: dict[str, Certainty] = {"perhaps": "hearsay", "planned": "plan"}
 Row = tuple[str, str, str, str]
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -36,7 +37,8 @@ class Turn(NamedTuple):
 class Sayings:
     """Reads "<relation> <target>" as a fact about the speaker, and as an end after "over", except in `missed`.
 
-    A day after it says since when the fact holds, except in `undated`. With "perhaps" before it, the fact is hearsay.
+    A day after it says since when the fact holds, except in `undated`. With "perhaps" before it, the fact is hearsay,
+    with "planned" a plan; "visited" is an event.
     """
 
     name, batch_size = "sayings", 1
@@ -53,8 +55,8 @@ class Sayings:
         if self.missed is not None and day == self.missed.day:
             return Extraction()
         who, words = request.episode.speaker or "", request.episode.text.split()
-        certainty: Certainty = "hearsay" if words[0] == "perhaps" else "stated"
-        relation, target, *since = words[1:] if certainty == "hearsay" else words
+        certainty = SURE.get(words[0], "stated")
+        relation, target, *since = words[words[0] in SURE :]
         if relation == "over":
             return Extraction(endings=(ExtractedEnding(who, target, next(iter(since), None)),))
         if self.undated is not None and day == self.undated.day:
@@ -62,6 +64,7 @@ class Sayings:
         begin = datetime.fromisoformat(since[0]).replace(tzinfo=UTC) if since else None
         sentence = f"{who} {relation} {target}, as told on {day}"
         edge = ExtractedEdge(who, relation, target, fact=sentence, valid_from=begin, certainty=certainty)
+        edge = replace(edge, kind="event") if relation == "visited" else edge
         return Extraction(edges=(edge,))
 
 
@@ -340,6 +343,26 @@ def test_hearsay_ends_when_the_remaining_turns_say_that_the_stated_fact_begins()
         memory.forget(episode=ids[0])
         assert history(memory) == history(never)
         assert "2025-11-28" not in exported(memory)
+
+
+@pytest.mark.parametrize(
+    ("forgotten", "left"),
+    [(0, ("Rome", "2025-03-10", "None", "2025-03-10")), (1, ("Rome", "2025-02-20", "None", "2025-01-10"))],
+)
+def test_a_fact_keeps_no_day_of_a_forgotten_plan(forgotten: int, left: Row) -> None:
+    memory, ids = told([Turn("2025-01-10", "planned lives_in Rome 2025-02-20"), Turn("2025-03-10", "lives_in Rome")])
+    assert history(memory) == [("Rome", "2025-02-20", "None", "2025-03-10")]
+    memory.forget(episode=ids[forgotten])
+    assert history(memory) == [left]
+
+
+def test_a_trip_is_planned_again_without_the_turn_that_says_that_it_was_made() -> None:
+    turns = [Turn("2025-01-10", "planned visited Rome 2025-02-20"), Turn("2025-03-10", "visited Rome 2025-02-20")]
+    memory, ids = told(turns)
+    shown = sorted((fact.certainty, fact.when) for fact in memory.history("Maya"))
+    assert shown == [("plan", "replaced"), ("stated", "on 2025-02-20")]
+    memory.forget(episode=ids[1])
+    assert [(fact.certainty, fact.when) for fact in memory.history("Maya")] == [("plan", "on 2025-02-20")]
 
 
 def test_a_fact_that_others_state_stays_stated() -> None:

@@ -391,7 +391,7 @@ def test_a_future_move_ends_no_home_before_it_happened() -> None:
     plan = [("2026-03-01", "I live in Berlin."), ("2026-03-05", "I'm moving to Oslo next month.")]
     assert told(*plan) == {"Sam lives_in Berlin": ("2026-03-01", None), "Sam lives_in Oslo": ("2026-04-01", None)}
     moved = told(*plan, ("2026-04-10", "I moved to Oslo."))
-    assert moved["Sam lives_in Berlin"] == ("2026-03-01", "2026-04-10")
+    assert moved["Sam lives_in Berlin"] == ("2026-03-01", "2026-04-01")
 
 
 @pytest.mark.parametrize("text", ["We're not moving to Oslo after all.", "The move to Oslo is off."])
