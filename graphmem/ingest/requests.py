@@ -29,6 +29,7 @@ _PIECE, _PIECES = 500, 16  # characters searched for known names at once, and ho
 _PHRASE = 5  # words of the longest name that is looked up
 _WORDS = 48
 _EVENT_AGE = timedelta(days=30)  # longest time for which a past event is shown
+_PLANNED_END_AGE = timedelta(days=30)  # the same for a state that ended on a planned day, which often moves
 _EVENT_AGE_SHARED = timedelta(days=365)  # the same for an event that shares a rare word with the texts
 _RARE_SHARE = 0.25  # a word is rare if at most this share of the facts contain it
 _CANDIDATES = 300  # facts of each query that the most relevant are selected from, the newest
@@ -123,12 +124,13 @@ def find_known(
 ) -> Known:
     """Return what a scope holds about the speakers, the names and the words of some episodes.
 
-    Names: those in the texts and of the speakers, then entities that share words with the texts, except dates; at most
-    `MOST_NAMES`.
+    Names: those in the texts and of the speakers, then entities that share words with the texts, except dates, at most
+    `MOST_NAMES`; of these not what is only the target of facts and has no told type.
     Facts: those of these names and dates that hold when the first of the episodes occurred and were told until then;
-    events to come, of the last month, or of the last year if they share a rare word with the texts. Those that share
-    rare words come first, then the newest plans, up to half of the places, which are often carried out, moved or
-    canceled, and single-valued relations; at most `MOST_FACTS`. None that only expired episodes state.
+    states that ended in the month before, as planned; events to come, of the last month, or of the last year if they
+    share a rare word with the texts. Those that share rare words come first, then the newest plans, up to half of the
+    places, which are often carried out, moved or canceled, and single-valued relations; at most `MOST_FACTS`. None that
+    only expired episodes state.
     """
     told = [request.episode.searchable_text for request in requests]
     context = [turn.text for turn in requests[0].context]
@@ -146,6 +148,8 @@ def find_known(
         return Known()
     facts = _known_facts(backend, scope, requests, best + dates[:MOST_NAMES], ontology)
     facts = without_expired(backend, [scope], facts, now)
+    sources = {edge.source_id for edge in facts}
+    best = [hit for hit in best if hit.entity.id in sources or hit.entity.properties.get(TYPE_STATED) is not False]
     others = _missing_ends(backend, scope, facts, {hit.entity.id for hit in best})
     entities = {entity.id: entity for entity in (*(hit.entity for hit in best), *others)}
     aliases: dict[str, list[str]] = {}
@@ -278,13 +282,20 @@ def _newest(backend: GraphBackend, scope: Scope, query: EdgeQuery) -> Sequence[E
 
 
 def _holds(edge: Edge, at: datetime, event_age: timedelta) -> bool:
-    """Return whether a fact told until a time isn't over then, or is an event that was told or over not long ago."""
+    """Return whether a fact told until a time isn't over then, or ended or happened not long ago.
+
+    A state that ended on a planned day counts, and an event, unless it was a plan that is settled.
+    """
     told = edge.told_at or edge.valid_from
-    if told > at:
+    if told > at or edge.valid_to == edge.valid_from:
         return False
     if edge.kind == "event":
-        return at - max(told, edge.valid_to or told) <= event_age and edge.valid_to != edge.valid_from
-    return edge.valid_to is None or (edge.valid_to > at and edge.valid_to > edge.valid_from)
+        is_settled = edge.certainty == "plan" and any(end.by not in edge.episode_ids for end in edge.ends)
+        return at - max(told, edge.valid_to or told) <= event_age and not is_settled
+    if edge.valid_to is None or edge.valid_to > at:
+        return True
+    was_planned = any(end.at == edge.valid_to and end.told_at < end.at for end in edge.ends)
+    return was_planned and edge.superseded_by is None and at - edge.valid_to <= _PLANNED_END_AGE
 
 
 def _missing_ends(backend: GraphBackend, scope: Scope, facts: Sequence[Edge], found: set[str]) -> Sequence[Entity]:

@@ -22,6 +22,7 @@ from graphmem.models import EdgeQuery, Episode, Scope, utc_now
 from graphmem.ontology import DEFAULT_ONTOLOGY
 from graphmem.protocols import (
     ExtractedEdge,
+    ExtractedEnding,
     ExtractedEntity,
     Extraction,
     ExtractionRequest,
@@ -141,8 +142,40 @@ def test_dates_do_not_take_the_places_of_names_that_share_a_word(backend: GraphB
     tell(backend, ExtractedEdge("Harbor House kitchen cupboard order", "costs", "10 EUR"))
     [request] = requests(backend, "In June, on 12 June, June paid for the kitchen.")
     names = {name.name for name in request.known.names}
-    assert names >= {"June Carter", "12 June", "Harbor House kitchen cupboard order"}
+    assert names >= {"June Carter", "Harbor House kitchen cupboard order"}
     assert names.isdisjoint(("3 June 2025", "3rd of June 2026"))
+
+
+def test_a_state_is_known_for_a_month_after_its_planned_end(backend: GraphBackend) -> None:
+    for status, until in (
+        ("on hold", datetime(2025, 1, 5, tzinfo=UTC)),
+        ("in review", datetime(2024, 12, 5, tzinfo=UTC)),
+    ):
+        tell(backend, ExtractedEdge("Maya Lind", "has_phase", status, valid_to=until))
+    [request] = requests(backend, "Maya Lind started again.")
+    assert [known.target for known in request.known.facts if known.relation == "has_phase"] == ["on hold"]
+
+
+def test_a_planned_event_is_known_until_a_text_settles_it(backend: GraphBackend) -> None:
+    day = datetime(2025, 1, 10, tzinfo=UTC)
+    trip = ExtractedEdge("Maya Lind", "drives_to", "Ghent", certainty="plan", kind="event", valid_from=day)
+    tell(backend, trip)
+    [request] = requests(backend, "Maya Lind is back.")
+    assert "Ghent" in [known.target for known in request.known.facts]
+    settled = episode("…", occurred_at=datetime(2025, 1, 11, tzinfo=UTC))
+    backend.add_episodes(SCOPE, [settled])
+    ending = ExtractedEnding("Maya Lind", "drives_to", "Ghent")
+    reading = read_extraction(settled, Extraction(endings=(ending,)), DEFAULT_ONTOLOGY, Counter())
+    Writer(backend, DEFAULT_ONTOLOGY).write(SCOPE, [reading])
+    [request] = requests(backend, "Maya Lind is back.")
+    assert "Ghent" not in [known.target for known in request.known.facts]
+
+
+def test_targets_that_no_text_tells_more_of_are_not_listed_as_names(backend: GraphBackend) -> None:
+    tell(backend, ExtractedEdge("Maya Lind", "has_status", "back home"))
+    [request] = requests(backend, "Maya Lind is back home.")
+    assert [name.name for name in request.known.names] == ["Maya Lind"]
+    assert "back home" in [known.target for known in request.known.facts]
 
 
 def test_names_and_facts_of_the_words_are_known_single_valued_ones_first(backend: GraphBackend) -> None:
