@@ -701,6 +701,7 @@ def test_the_full_name_counts_for_the_turns_before_the_one_that_tells_it(backend
         ("Leonardo da Vinci", "Ludovico Sforza", "person", False),
         ("Beth Calloway", "Beth Ortega", "person", True),
         ("Beth Calloway", "Ann Calloway", "person", False),
+        ("Mags Lowry", "Margaret Lowry", "person", True),
         ("Beth", "Beth Ortega", "person", True),
     ],
 )
@@ -735,6 +736,7 @@ def test_what_was_known_by_a_description_or_a_former_name_gets_a_name(
         ("The Globex office and the Initech office merge.", "Initech", "organization", "Globex", True, False),
         ("We run version 3.12 and Python 3.11.", "Python 3.12", "tool", "Python 3.11", False, False),
         ("Ann Calloway and her sister Beth Calloway came.", "Ann Calloway", "person", "Beth Calloway", False, False),
+        ("A letter for a Ms Margaret Lowry, that's you Mags.", "Margaret Lowry", "person", "Mags Lowry", True, True),
         ("The invoice of Angus Fire says Kestrel Fire Systems, they were renamed.", "Kestrel Fire Systems", *ORGANIZED),
         ("Angus Fire is now Kestrel Fire Systems, and the hoses came.", "Kestrel Fire Systems", *ORGANIZED),
         ("The hoses came from Kestrel Fire Systems (Angus Fire).", "Kestrel Fire Systems", *ORGANIZED),
