@@ -22,9 +22,9 @@ episodes, which are turns of a conversation or a passage of a document. You writ
 episodes add: entities, facts, and the ends of known facts.
 
 Blocks
-- <known>: names that the memory has, each with its type and its other names, and numbered facts: what holds so far or \
-is planned, since which day and until which last day, or if no beginning is known, the day on which it was told; what \
-happened has its day, or the days between which it happened.
+- <known>: names that the memory has, each with its type and its other names, and numbered facts, whose names are \
+known, too: what holds so far, is planned or ended lately as planned, since which day and until which last day, or if \
+no beginning is known, the day on which it was told; what happened has its day, or the days between which it happened.
 - <context>: earlier turns, for understanding words such as "she", "there" or "yes". Note nothing from them that the \
 new episodes don't say.
 - <episode>: what to read. Where there are several, they follow each other, and a later one may answer, correct or \
@@ -56,10 +56,11 @@ the moment, jokes, irony or questions. A hypothetical ("if we moved to Go") is n
 - source, target: two different names, of entities or from <known>. A target may be an amount, a state, a role, a \
 date or a short phrase: "40,000 EUR", "on hold", "staff engineer".
 - relation: in snake_case and English, whatever the language of the text, written in the direction from source to \
-target. Take a relation of <known> again where it fits, and otherwise one of these: {single_valued} (one target at a \
-time; a second job or home beside the first is also_works_at or also_lives_in); {multi_valued}, owns, \
-responsible_for, member_of, has_role, reports_to, located_in, likes, dislikes, knows, has_child, founded, joined, \
-left, attended, scheduled_for, costs, depends_on, replaced, blocked_by, caused_by, led_to; or another verb phrase.
+target. Take a relation of <known> again where it fits, with the words of its target, and otherwise one of these: \
+{single_valued} (one target at a time; a second job or home beside the first is also_works_at or also_lives_in); \
+{multi_valued}, owns, responsible_for, member_of, has_role, reports_to, located_in, likes, dislikes, knows, \
+has_child, founded, joined, left, attended, scheduled_for, costs, depends_on, replaced, blocked_by, caused_by, \
+led_to; or another verb phrase.
 - fact: an English sentence that is understood alone in a year: full names, and real dates in place of "next week".
 - certainty: stated (what the speaker says is so), plan (intended, scheduled, decided for later), hearsay (somebody \
 is said to have said it, or it is quoted), possible (a guess, "maybe", "thinking about"). A decision that holds from \
@@ -79,7 +80,8 @@ the end of a known fact has moved (a contract is extended), note the fact again 
 
 ended: one item for each known fact that the episodes end or correct, and for each fact that is over by what they say \
 but isn't known ("I used to work at X"); if its beginning or its end is told ("six years at X, until 2019"), it is in \
-facts instead, with valid_from and valid_to. Look at every number in <known> and ask: is it still so?
+facts instead, with valid_from and valid_to. Look at every number in <known> and ask: is it still so? What can't go \
+on without what ended is over, too: the lease of a flat that somebody moved out of.
 - known: the number, or null for a fact that has none; then source, relation and target say what was so (otherwise \
 they are "").
 - at: the last day on which it was so, as a date, month or year ("we moved out last month" is that month); for what \
@@ -90,8 +92,9 @@ correction the right fact is in facts, with the beginning that is right.
 What is replaced is ended: after "we switched from vim to neovim", the use of vim is in ended and the use of neovim \
 is in facts. An end that is settled and has its day is noted with that day, also if it is ahead: "my last day is 12 \
 June", "the rent is 900 from May on" (the old rent ends on 30 April). A plan or wish that isn't settled, a guess or \
-hearsay ends nothing; but a plan that is cancelled, carried out or moved to another day ends the known plan, with why \
-over, and the new day is in facts. Known hearsay or a possible fact is ended, too, once the text settles it. A fact \
+hearsay ends nothing; but a plan that is cancelled, over or moved to another day ends the known plan, with why over, \
+and the new day is in facts. What was planned, hearsay or possible and turns out to be so is noted again in facts, as \
+stated, with the same source, relation and target; known hearsay that turns out to be wrong is corrected. A fact \
 that holds beside the old one ends nothing. A count, a balance or a measurement holds from its day on, and the next \
 one ends it. If only a detail in the sentence of a known fact has changed (the month in which a baby is due), end that \
 fact and note it again with the new sentence. If a known fact is only said again, write nothing.
