@@ -232,7 +232,7 @@ class _Selection:
                 edges.setdefault(
                     (canonical(ended.source), ended.relation.lower(), canonical(ended.target), True), ended
                 )
-            elif ended is not None:
+            elif ended is not None and not self._comes_true(ended, edges.values()):
                 endings.append(self._until_said_again(ended, edges.values()))
         kept = {key: edge for key, edge in sorted(edges.items(), key=self._rank) if self._has_room(edge, named)}
         self._dropped["limit"] += len(edges) - len(kept)
@@ -249,15 +249,24 @@ class _Selection:
             short_names=frozenset(name for name in self._short_names | self._found_short if len(name) < 3),
         )
 
+    def _told_with(self, ending: ExtractedEnding, edges: Iterable[ExtractedEdge]) -> Iterator[ExtractedEdge]:
+        """Yield the facts of a reply that have the ends and the relation of what it ends, as over."""
+        key = canonical(ending.source), ending.relation, canonical(ending.target or "")
+        for edge in edges if ending.why == "over" else ():
+            if (canonical(edge.source), self._ontology.relation(edge.relation), canonical(edge.target)) == key:
+                yield edge
+
+    def _comes_true(self, ending: ExtractedEnding, edges: Iterable[ExtractedEdge]) -> bool:
+        """Return whether a reply ends a plan or rumor that it also states: the statement alone replaces it."""
+        known = next((fact for fact in self._known.facts if fact.id == ending.fact_id), None)
+        is_unsure = known is not None and known.certainty != "stated"
+        return is_unsure and any(edge.certainty == "stated" for edge in self._told_with(ending, edges))
+
     def _until_said_again(self, ending: ExtractedEnding, edges: Iterable[ExtractedEdge]) -> ExtractedEnding:
         """Return an ending at the latest when the same fact begins with a new sentence, if both are of one day."""
-        key = canonical(ending.source), ending.relation, canonical(ending.target or "")
-        if ending.why != "over" or ending.valid_to is None:
-            return ending
-        for edge in edges:
-            named = canonical(edge.source), self._ontology.relation(edge.relation), canonical(edge.target)
-            begin = edge.valid_from or self._told_at
-            if named == key and edge.valid_to is None and timedelta() < ending.valid_to - begin <= timedelta(days=1):
+        for edge in self._told_with(ending, edges):
+            begin, end = edge.valid_from or self._told_at, ending.valid_to
+            if end is not None and edge.valid_to is None and timedelta() < end - begin <= timedelta(days=1):
                 return replace(ending, valid_to=begin)
         return ending
 

@@ -312,6 +312,25 @@ def test_the_number_of_a_known_fact_ends_it(backend: GraphBackend) -> None:
     assert dict(found.dropped) == {"unknown number": 1}
 
 
+@pytest.mark.parametrize("ends_the_plan", [False, True])
+def test_a_plan_that_a_reply_states_again_began_on_its_day(ends_the_plan: bool) -> None:
+    rate = fact("Ann Lee", "has_rate", "95 EUR")
+    over = [{"known": 1, "at": None, "why": "over"}] if ends_the_plan else []
+    replies = iter(
+        [{"facts": [{**rate, "certainty": "plan", "valid_from": "2025-02-01"}]}, {"facts": [rate], "ended": over}]
+    )
+
+    def reply(_: str) -> str:
+        return json.dumps(next(replies))
+
+    llm = scripted(reply)
+    with GraphMemory.open("memory://", extractor="llm", llm=llm, embeddings="none", background=False) as memory:
+        for text, on in (("My rate is 95 EUR from February.", "2025-01-10"), ("I bill 95 EUR.", "2025-05-10")):
+            memory.remember(text, speaker="Ann Lee", occurred_at=f"{on}T10:00:00Z")
+            memory.flush()
+        assert [(known.when, known.certainty) for known in memory.facts("Ann Lee")] == [("since 2025-02-01", "stated")]
+
+
 @pytest.mark.parametrize("day", [None, "2025-02-09", "2025-02-10"])
 def test_a_fact_of_which_a_detail_has_changed_is_known_with_its_new_sentence(day: str | None) -> None:
     may, june = (f"Ann Lee expects a baby in {month} 2025." for month in ("May", "June"))
