@@ -67,22 +67,30 @@ def decide(
 def _decide_event(events: Sequence[Edge], new: Edge, sources: Sources, now: datetime) -> Decision:
     """Store an event as an interval of at least a day, or confirm the one of `events` that overlaps it (rule 6).
 
-    "Paris, on 8 January", told twice, is one event; told of 8 February, it is another one. A surer telling replaces
-    what was told before it: a planned trip that was made.
+    "Paris, on 8 January", told twice, is one event; told of 8 February, it is another one.
     """
     day = day_after(new.valid_from)
     until = day if new.valid_to is None else max(day, new.valid_to)
-    new = new.changed(valid_to=until)
     met = [e for e in events if e.valid_to is not None and e.valid_from < until and new.valid_from < e.valid_to]
-    replaced = [edge for edge in met if _replaces_event(new, edge, sources)]
-    for edge in met:
-        if edge not in replaced:
-            return Decision((supported(edge, new),), edge.id)
-    return Decision((*(retracted(edge, now, "replaced", new.id) for edge in replaced), new), new.id)
+    less_sure = [edge for edge in met if _counts_in_place_of(edge, new, sources)]
+    if known := next((edge for edge in met if edge not in less_sure), None):
+        return Decision((supported(known, new),), known.id)
+    return _in_place_of(less_sure, new.changed(valid_to=until), now)
 
 
-def _replaces_event(new: Edge, edge: Edge, sources: Sources) -> bool:
-    """Return whether a telling of an event counts in place of a known one: it is surer, or the first not external."""
+def _decide_past(states: Sequence[Edge], new: Edge, sources: Sources, now: datetime) -> Decision:
+    """Store a fact that was over when it was told, or change the one of `states` that it is about (rule 7)."""
+    end = new.valid_to or told_at(new)
+    met = [e for e in states if e.valid_from < end and (e.valid_to is None or new.valid_from < e.valid_to)]
+    less_sure = [edge for edge in met if _counts_in_place_of(edge, new, sources)]
+    for edge in states:
+        if edge not in less_sure and (changed := _told_as_past(edge, new, sources, now)) is not None:
+            return Decision((changed,), edge.id)
+    return _in_place_of(less_sure, new, now)
+
+
+def _counts_in_place_of(edge: Edge, new: Edge, sources: Sources) -> bool:
+    """Return whether a telling counts in place of a known row of its fact: it is surer, or the first not external."""
     is_surer = may_end(new.certainty, edge.certainty, same_fact=True)
     by_documents = may_overrule("external", tellers_of(edge, sources))
     if "external" in tellers_of(new, sources):
@@ -90,12 +98,9 @@ def _replaces_event(new: Edge, edge: Edge, sources: Sources) -> bool:
     return is_surer or (by_documents and new.certainty != edge.certainty)
 
 
-def _decide_past(states: Sequence[Edge], new: Edge, sources: Sources, now: datetime) -> Decision:
-    """Store a fact that was over when it was told, or change the one of `states` that it is about (rule 7)."""
-    for edge in states:
-        if (changed := _told_as_past(edge, new, sources, now)) is not None:
-            return Decision((changed,), edge.id)
-    return Decision((new,), new.id)
+def _in_place_of(less_sure: Sequence[Edge], new: Edge, now: datetime) -> Decision:
+    """Store a fact, and take back the rows that it counts in place of: a planned trip that was made."""
+    return Decision((*(retracted(edge, now, "replaced", new.id) for edge in less_sure), new), new.id)
 
 
 def _told_as_past(edge: Edge, new: Edge, sources: Sources, now: datetime) -> Edge | None:
