@@ -140,7 +140,8 @@ class Fact(Model):
         """Return the first and the last day, month or year on which it held, "" if unknown (`first_and_last`)."""
         assumed = self.valid_from_assumed
         begin = known_beginning(self.valid_from, self.valid_to, self.told_at, assumed=assumed)
-        return first_and_last(begin, self.valid_to, is_event=self.kind == "event", by_month=by_month)
+        is_event = self.kind == "event"
+        return first_and_last(begin, self.valid_to, is_event=is_event, by_month=by_month, assumed=assumed)
 
     @property
     def grounds(self) -> str:

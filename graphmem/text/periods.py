@@ -18,7 +18,12 @@ def known_beginning(
 
 
 def first_and_last(
-    begin: datetime | None, end: datetime | None, *, is_event: bool = False, by_month: bool = False
+    begin: datetime | None,
+    end: datetime | None,
+    *,
+    is_event: bool = False,
+    by_month: bool = False,
+    assumed: bool = False,
 ) -> tuple[str, str]:
     """Return the first and the last day of a period in ISO form, the months or years if it covers whole ones.
 
@@ -31,16 +36,19 @@ def first_and_last(
     is_event
         Whether it is that of an event, whose unit is a day: 24 hours from 10:20 on are the day on which they began.
     by_month
-        Whether days are left out: "2025-03".
+        Whether the day is left out of a beginning if there is no end or the beginning is `assumed`.
+    assumed
+        Whether the beginning wasn't told.
     """
-    length = _MONTH if by_month else _DAY
+    first = _MONTH if by_month and (end is None or assumed) else _DAY
+    last = _DAY
     ends = [moment for moment in (begin, end) if moment is not None]
     if end is not None and all(moment.day == 1 and moment.time() == time.min for moment in ends):
-        length = _YEAR if all(moment.month == 1 for moment in ends) else _MONTH
+        first = last = _YEAR if all(moment.month == 1 for moment in ends) else _MONTH
     if end is not None and end != begin:
         is_of_a_day = is_event and begin is not None and end - begin == timedelta(days=1)
         end = begin if is_of_a_day else end - TICK
-    return _date(begin, length), _date(end, length)
+    return _date(begin, first), _date(end, last)
 
 
 def in_words(first: str, last: str, since: str = "since") -> str:

@@ -39,7 +39,7 @@ def test_what_holds_now_comes_before_what_a_wrong_clock_told(memory: GraphMemory
     assert recalled(memory, "Where does Ana live?", as_of=LATER)[0] == "Paris"
     lines = [line for line in memory.context("Where does Ana live?").splitlines() if "lives" in line]
     assert [line.split(" [")[0] for line in lines] == [
-        "- Ana lives in Oslo (2026-05 to 2030-12)",
+        "- Ana lives in Oslo (2026-05-01 to 2030-12-31)",
         "- Ana lives in Paris (from 2031-01)",
     ]
 

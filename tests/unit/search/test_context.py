@@ -59,7 +59,7 @@ def test_an_event_of_24_hours_is_of_one_day_and_a_state_of_two() -> None:
 
 def test_a_fact_that_ended_says_when() -> None:
     line = render_fact(fact("Maya works at Initech.", datetime(2026, 8, 1, tzinfo=UTC)))
-    assert line == "- Maya works at Initech (2026-01 to 2026-07) [confidence: 0.95]"
+    assert line == "- Maya works at Initech (2026-01-05 to 2026-07-31) [confidence: 0.95]"
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_a_fact_that_ended_says_when() -> None:
                 "valid_to": datetime(2026, 1, 6, tzinfo=UTC),
                 "told_at": datetime(2026, 1, 7, tzinfo=UTC),
             },
-            "until 2026-01",
+            "until 2026-01-05",
         ),
     ],
 )

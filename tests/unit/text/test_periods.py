@@ -43,9 +43,19 @@ def test_an_event_that_began_at_a_time_of_day_is_of_one_day(end: str, words: str
     assert in_words(*first_and_last(at("2020-02-29T10:20"), at(end), is_event=True)) == words
 
 
-def test_a_period_by_months_has_no_days() -> None:
-    assert first_and_last(at("2018-05-03"), at("2020-03-15"), by_month=True) == ("2018-05", "2020-03")
-    assert first_and_last(at("2018-05-03"), None, by_month=True) == ("2018-05", "")
+@pytest.mark.parametrize(
+    ("begin", "end", "assumed", "shown"),
+    [
+        ("2018-05-03", None, False, ("2018-05", "")),
+        ("2018-05-03", "2020-03-15", False, ("2018-05-03", "2020-03-14")),
+        ("2018-05-03", "2018-05-09", True, ("2018-05", "2018-05-08")),
+        ("2018-05-01", "2018-08-01", False, ("2018-05", "2018-07")),
+    ],
+)
+def test_a_period_by_months_has_its_days_if_it_ended(
+    begin: str, end: str | None, assumed: bool, shown: tuple[str, str]
+) -> None:
+    assert first_and_last(at(begin), at(end), by_month=True, assumed=assumed) == shown
 
 
 @pytest.mark.parametrize(
