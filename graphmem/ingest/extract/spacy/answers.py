@@ -32,26 +32,33 @@ _LANGUAGE = re.compile(
     r"\b(?!(?:some|little|bit|and|also|only|just|fluent|basic|native|mostly|plus|with|but)\b)[a-z]{5,}\b"
 )
 _NUMBER = re.compile(
-    r"(?P<number>\d{1,2}|an?|one|two|three|four|five|six|seven|eight|nine|ten|no|zero)\b(?: (?P<noun>[a-z]{3,12}))?"
+    r"(?P<number>\d{1,2}|an?|one|two|three|four|five|six|seven|eight|nine|ten)\b(?: (?P<noun>[a-z]{3,12}))?"
     r"(?P<rest>(?:,|:| and | -).{0,80})?",
     re.IGNORECASE,
 )
+_YEARS = re.compile(
+    r"(?:(?:he|she)(?:'s| is)(?: now)? |just turned )?(?P<years>\d{1,3})\b(?! (?:month|week|day))", re.IGNORECASE
+)
 _LEADS = re.compile(
-    r"(?:in|at|near|from|to|on|around|for|by|with|last|next|this|yesterday|today|tomorrow|when|since|until|before|after)\b|"
-    r"(?<!\w)\w{1,12} (?:ago|morning|evening)\b",
+    r"(?:in|at|near|from|to|on|around|for|by|with|last|next|this|yesterday|today|tomorrow|when|since|until|before|after|"
+    r"about)\b|(?<!\w)\w{1,12} (?:ago|morning|evening)\b",
     re.IGNORECASE,
 )
 _EVASIVE = re.compile(
-    rf"(?:{'|'.join(words.GREETINGS)}|u+h+m*|u+m+|er+m*|lol|haha+|not|nothing|nowhere|just|some (?:stuff|things)|"
-    r"why|what|who|where|when|how|good|great|depends|maybe|probably|never)\b",
+    rf"(?:{'|'.join(words.GREETINGS)}|u+h+m*|u+m+|er+m*|lol|haha+|not|none|nothing|nowhere|just|some (?:stuff|things)|"
+    r"sounds|why|what|who|where|when|how|good|great|depends|maybe|probably|never)\b",
     re.IGNORECASE,
 )
 _SINCE = re.compile(
     r"(?:since|last|on)\b|in (?:\d|[A-Z])|"
     r"for (?:\d|(?:an?|two|three|four|five|six|seven|eight|nine|ten|about|over|almost)\b)"
 )
-_LASTS = re.compile(r"(?:for|since|about|from|until)\b", re.IGNORECASE)
-_ADVERBS = r"(?:(?:currently|now|still|actually|also|usually|normally) )?"
+_DID_YOU_SAY = re.compile(r"\bdid you say (?:that )?you (?=[a-z])", re.IGNORECASE)
+_WHERE_TO = re.compile(r"^where to(?: next)?$", re.IGNORECASE)
+_DIGIT = re.compile(r"\d")
+_TOWARDS = frozenset("go going move moving travel traveling travelling fly flying heading".split())
+_NOT_TOLD = frozenset("get need do find put doing getting trying saying thinking".split())
+_SON_OR_DAUGHTER = {"girl": "daughter", "girls": "daughters", "boy": "son", "boys": "sons"}
 
 
 def completed(request: ExtractionRequest) -> str:
@@ -65,35 +72,17 @@ def completed(request: ExtractionRequest) -> str:
     if not mark or first is None:
         return text
     answer, question = first[0].strip(), _ENDS.split(asked)[-1].strip()
-    rest = text[first.end() :].lstrip(".!")
+    question = _WHERE_TO.sub("where are you going", _DID_YOU_SAY.sub("do you ", question))
     for pattern, complete in _COMPLETIONS:
         if (match := pattern.search(question)) is not None and (sentences := complete(match, answer)):
             if _YOU.search(sentences) and request.addressee != before.speaker:
                 return text  # "you" is the one who asked, which no part of the request says
-            return f"{sentences}{rest}"
+            return f"{sentences}{text[first.end() :].lstrip('.!')}"
     return text
-
-
-def _tells(answer: str) -> bool:
-    """Return whether a short answer is to the point: not "Thanks!", "Uhm, some stuff"."""
-    return _fragment(answer) and not _EVASIVE.match(answer)
 
 
 def _fragment(answer: str) -> bool:
     return bool(answer) and len(answer.split()) <= _LONGEST and not _COMPLETE.search(answer)
-
-
-def _where(asked: re.Match[str], answer: str) -> str:
-    answer = _AGREES.sub("", answer, count=1)
-    if not _fragment(answer):
-        return ""
-    verb = asked["verb"].lower()
-    usual = "at" if verb in ("work", "study") else "in"
-    return f"I {verb} {answer if _PLACE.match(answer) else f'{usual} {answer}'}."
-
-
-def _origin(_: re.Match[str], answer: str) -> str:
-    return f"I am from {_PLACE.sub('', answer, count=1)}." if _fragment(answer) else ""
 
 
 def _by_asked(question: str) -> str:
@@ -108,190 +97,125 @@ def _turned(match: re.Match[str]) -> str:
     return f"{words.ANSWERED[who.lower()]}{space}{words.ANSWERED[be]}" if who else words.ANSWERED[match[0].lower()]
 
 
+def _stated(asked: re.Match[str]) -> tuple[str, str, str]:
+    """Return the subject, the verb and the rest of what a question asks: "I", "grew", " up" of "did you grow up"."""
+    verb, space, rest = asked["rest"].partition(" ")
+    aux, who = asked["aux"].lower(), asked["who"].lower()
+    subject = "I" if who == "you" else f"My {who.removeprefix('your ')}"
+    if aux == "did":
+        verb = words.past(verb.lower(), "", "")
+    elif aux == "does":
+        verb = words.third_person(verb.lower())
+    elif aux in ("are", "'re", "is", "'s", "have", "has"):
+        verb = f"{'has' if aux == 'has' else 'have' if aux == 'have' else 'am' if subject == 'I' else 'is'} {verb}"
+    return subject, verb, _by_asked(f"{space}{rest}")
+
+
+def _told(asked: re.Match[str], answer: str) -> str:
+    """Complete the answer to a question for a place, a time, a person or a thing: "Leeds", "in May", "chess"."""
+    wh, verb = asked["wh"].lower(), asked["rest"].split()[0].lower()
+    subject, said, rest = _stated(asked)
+    answer = _AGREES.sub("", answer, count=1)
+    if not _fragment(answer) or _EVASIVE.match(answer) or verb in words.NEVER_VERBS | _NOT_TOLD:
+        return ""
+    if wh == "where" and asked["rest"].endswith("from"):
+        return f"{subject} {'am' if subject == 'I' else 'is'} from {_PLACE.sub('', answer, count=1)}."
+    towards = not _TOWARDS.isdisjoint(asked["rest"].split())
+    role, _, firm = answer.partition(" at ")
+    if towards and firm[:1].isupper():
+        return f"{subject} will work at {firm}. {subject} will work as {role}."
+    if wh == "where":
+        lead = "to" if towards else "at" if verb in ("work", "study") else "in"
+    else:
+        lead = "for" if wh == "how long" else ""
+    if lead or wh == "when" or rest.endswith((" for", " with", " to")):
+        return f"{subject} {said}{rest} {'' if _LEADS.match(answer) or not lead else f'{lead} '}{answer}."
+    if rest or not (verb.endswith("ing") or verb in words.FACTUAL) or (wh == "how much" and not _DIGIT.search(answer)):
+        return ""
+    if verb == "speak":  # "polish and english, some russian"
+        answer = _LANGUAGE.sub(lambda word: word[0].capitalize(), answer.replace(", ", " and "))
+    return f"My rent is {answer}." if "rent" in wh else f"{subject} {said} {answer}."
+
+
 def _whether(asked: re.Match[str], answer: str) -> str:
     """Complete "yes", "no" and "no, at Globex" after "Do you still work at Initech?"."""
-    auxiliary, rest = "am " if asked["aux"].lower() == "are" else "", _by_asked(asked["rest"])
+    subject, verb, after = _stated(asked)
+    rest, is_now = f"{verb}{after}", asked["aux"].lower() in ("do", "are")
     owned = _AGREES.sub("", answer, count=1)
     if rest.startswith("have ") and _NOUN_PHRASE.match(owned) and _fragment(owned):
         return f"I have {owned[0].lower()}{owned[1:]}."  # "Do you have any pets?" "Yes, a cat."
     if (agrees := _AGREES.match(answer)) is not None:
         tail = answer[agrees.end() :]
-        since = f" {tail}" if _SINCE.match(tail) and _fragment(tail) and " or " not in rest else ""
-        return f"I {auxiliary}{rest}{since}." if since or not tail else ""
-    if (denies := _DENIES.match(answer)) is None:
+        dated = _SINCE.match(tail) if is_now else not tail or _LEADS.match(tail)
+        since = f" {tail}" if dated and _fragment(tail) and " or " not in rest else ""
+        return f"{subject} {rest}{since}." if since or not tail else ""
+    if (denies := _DENIES.match(answer)) is None or not is_now:
         return ""
-    denied = f"I {'am no longer ' if auxiliary else 'no longer '}{rest}." if asked["still"] else ""
+    verb, _, said = rest.partition(" ") if rest.startswith("am ") else ("", "", rest)
+    verb = f"{verb} " if verb else ""
+    denied = f"{subject} {verb}no longer {said}." if asked["still"] else ""
     other = answer[denies.end() :]
-    placed = _PLACED.search(rest)
+    placed = _PLACED.search(said)
     if placed is not None and _CAPITAL.match(other):
         other = f"{placed[0].strip()} {other}"  # "Do you still live in Rome?" "No, Oslo since May"
     if not _PLACE.match(other) or not _fragment(other):
         return denied
-    verb = _PLACED.split(rest, maxsplit=1)[0]
-    return f"{denied} I {auxiliary}{verb} {other}.".strip()
-
-
-def _next_job(_: re.Match[str], answer: str) -> str:
-    role, at, place = answer.partition(" at ")
-    if not at or not place[:1].isupper() or not _fragment(answer):
-        return ""
-    return f"I will work at {place}. I will work as {role if role.isupper() else role.lower()}."
-
-
-def _which(asked: re.Match[str], answer: str) -> str:
-    if asked["verb"].lower() == "speak":  # "polish and english, some russian"
-        answer = _LANGUAGE.sub(lambda word: word[0].capitalize(), answer.replace(", ", " and "))
-    return f"I {asked['verb']} {answer}." if _fragment(answer) else ""
+    return f"{denied} {subject} {verb}{_PLACED.split(said, maxsplit=1)[0]} {other}.".strip()
 
 
 def _how_many(asked: re.Match[str], answer: str) -> str:
     """Complete "2" and "two boys" after "How many kids do you have?"."""
     number = _NUMBER.fullmatch(answer)
-    if number is None or number["number"].lower() in ("no", "zero", "0"):
+    if number is None:
         return ""
     noun = number["noun"] or asked["noun"]
     if asked["noun"].lower() in ("kids", "children"):
-        noun = {"girl": "daughter", "girls": "daughters", "boy": "son", "boys": "sons"}.get(noun.lower(), noun)
+        noun = _SON_OR_DAUGHTER.get(noun.lower(), noun)
     return f"I have {number['number'].lower()} {noun}{number['rest'] or ''}."
 
 
-def _done(asked: re.Match[str], answer: str) -> str:
-    """Complete "in Leeds" after "Where did you grow up?" and "in 2019" after "When did you start at Acme?"."""
-    verb, rest = asked["verb"].lower(), _by_asked(asked["rest"] or "")
-    if not _tells(answer) or verb in ("say", "mean", "get", "think"):
-        return ""
-    where = asked["asked"].lower() == "where"
-    lead = (
-        "" if _LEADS.match(answer) else ("to " if verb in ("go", "move", "travel", "fly") else "in ") if where else ""
-    )
-    return f"I {words.past(verb, '', '')}{rest} {lead}{answer}."
-
-
-def _doing(asked: re.Match[str], answer: str) -> str:
-    """Complete "on the 28th" after "When are you moving to Bristol?" and "Crete" after "Where are you going?"."""
-    if not _tells(answer):
-        return ""
-    to = asked["asked"].lower() == "where" and not _LEADS.match(answer)
-    return f"I am {asked['verb']}{'' if not to else f' to {answer}'}{_by_asked(asked['rest'] or '')}" + (
-        "." if to else f" {answer}."
-    )
-
-
-def _did(asked: re.Match[str], answer: str) -> str:
-    """Complete "yes, on Monday" after "Did you pass your exam?"."""
-    agrees = _AGREES.match(answer)
-    if agrees is None or not _fragment(f"x {answer[agrees.end() :]}"):
-        return ""
-    return (
-        f"I {words.past(asked['verb'].lower(), '', '')} {_by_asked(asked['rest'])} {answer[agrees.end() :]}".strip()
-        + "."
-    )
-
-
-def _how_long(asked: re.Match[str], answer: str) -> str:
-    if not _tells(answer):
-        return ""
-    lead = "" if _LASTS.match(answer) else "for "
-    return f"I have {_by_asked(asked['rest'])} {lead}{answer}."
-
-
-def _allergies(_: re.Match[str], answer: str) -> str:
+def _any(asked: re.Match[str], answer: str) -> str:
+    """Complete "peanuts" after "Any allergies?" and "asthma" after "Do you have any conditions?"."""
     answer = _AGREES.sub("", answer, count=1).removeprefix("to ")
-    denied = _DENIES.match(answer) is not None or answer.lower() in ("none", "nothing", "")
-    return f"I am allergic to {answer}." if _fragment(answer) and not denied else ""
+    if not _fragment(answer) or _DENIES.match(answer) or _EVASIVE.match(answer):
+        return ""
+    return f"I {'am allergic to' if 'llerg' in asked[0] else 'have'} {answer[0].lower()}{answer[1:]}."
 
 
-def _whom(asked: re.Match[str], answer: str) -> str:
-    return f"I {asked['verb']} {asked['word']} {answer}." if _tells(answer) else ""
-
-
-def _amount_of(beginning: str) -> Callable[[re.Match[str], str], str]:
-    """Return what completes an amount by the beginning of its sentence."""
-
-    def complete(_: re.Match[str], answer: str) -> str:
-        return f"{beginning} {answer}." if _fragment(answer) and any(c.isdigit() for c in answer) else ""
-
-    return complete
-
-
-def _what_is(asked: re.Match[str], answer: str) -> str:
+def _is(asked: re.Match[str], answer: str) -> str:
     return f"My {asked['noun']} is {answer}." if _fragment(answer) else ""
 
 
 def _occupation(_: re.Match[str], answer: str) -> str:
-    return (
-        f"I am {answer[0].lower()}{answer[1:]}."
-        if re.match(r"(?:a|an|the) ", answer, re.I) and _fragment(answer)
-        else ""
-    )
+    is_noun = re.match(r"(?:a|an|the) ", answer, re.IGNORECASE)
+    return f"I am {answer[0].lower()}{answer[1:]}." if is_noun and _fragment(answer) else ""
 
 
-def _age(_: re.Match[str], answer: str) -> str:
-    years = re.match(r"(?:just turned )?(\d{1,3})\b", answer)
-    return f"I am {years[1]} years old." if years else ""
+def _age(asked: re.Match[str], answer: str) -> str:
+    years = _YEARS.match(answer)
+    whose = f"My {asked['noun']} is" if asked["noun"] else "I am"
+    return f"{whose} {years['years']} years old." if years else ""
 
 
-def _age_of(asked: re.Match[str], answer: str) -> str:
-    years = re.match(
-        r"(?:(?:she|he)(?:'s| is)(?: now)? |just turned )?(\d{1,3})\b(?! (?:month|week|day))", answer, re.IGNORECASE
-    )
-    return f"My {asked['noun']} is {years[1]} years old." if years else ""
-
-
-def _question(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE)
-
-
+_RELATIVE = rf"your (?:[a-z-]{{2,15}} )?(?:{'|'.join(sorted(words.RELATIONAL, key=len, reverse=True))})"
+_ADVERBS = r"(?:(?:currently|now|actually|also|usually|normally) )?"
+_OF_YOU = (
+    rf"(?P<who>you|{_RELATIVE}) {_ADVERBS}(?P<still>still )?{_ADVERBS}(?P<rest>[a-z][^,;]{{0,80}}?)"
+    r"(?:,? (?:now|these days|at the moment|right now|currently|next))?$"
+)
 _COMPLETIONS: list[tuple[re.Pattern[str], Callable[[re.Match[str], str], str]]] = [
-    (_question(r"\bwhere (?:are|do) you (?:come )?from$"), _origin),
-    (
-        _question(rf"\bwhere (?:do|are) you {_ADVERBS}(?P<verb>live|work|study|stay)(?:ing)?(?: now| these days)?$"),
-        _where,
-    ),
-    (
-        _question(r"^where(?: to|(?: are you|'re you)? (?:going|moving|headed|off to|heading)(?: to| next)?)$"),
-        _next_job,
-    ),
-    (_question(r"\bhow old are you(?: now)?$"), _age),
-    (_question(r"\bhow old(?: is|'s) your (?P<noun>[a-z]+)(?: now)?$"), _age_of),
-    (
-        _question(r"\bwhat do you do(?: for (?:a living|work))?$|\bwhat'?s? (?:is )?your (?:job|profession)$"),
-        _occupation,
-    ),
-    (_question(r"\b(?:what|who|when|which)(?:'s| is) your (?P<noun>[a-z' -]{2,40})$"), _what_is),
-    (
-        _question(
-            r"\b(?:what|which)(?: [a-z]+){0,2} do you (?P<verb>speak|play|drive|use|teach|study|"
-            r"prefer|like|take|collect|support|ride|keep|grow)$"
+    (re.compile(pattern, re.IGNORECASE), complete)
+    for pattern, complete in (
+        (r"\bhow old (?:are you|is your (?P<noun>[a-z]+))(?: now)?$", _age),
+        (r"\bwhat do you do(?: for (?:a living|work))?$|\bwhat'?s? (?:is )?your (?:job|profession)$", _occupation),
+        (r"\b(?:what|who|when|which|how much)(?:'s| is) your (?P<noun>[a-z' -]{2,40})$", _is),
+        (r"\bhow many (?P<noun>[a-z]+) (?:do|have) you (?:have|got)$", _how_many),
+        (r"\bany (?:[a-z]+ )?(?:allergies|intolerances|conditions)\b[^,;]{0,40}$|\ballergic to any[a-z ]{0,20}$", _any),
+        (
+            r"\b(?P<wh>where|when|who|how (?:long|much)(?: rent)?|(?:what|which)(?: [a-z]+){0,2}?) ?"
+            rf"(?P<aux>do|does|did|are|'re|is|'s|have|has) {_OF_YOU}",
+            _told,
         ),
-        _which,
-    ),
-    (_question(r"\bhow many (?P<noun>[a-z]+) (?:do|have) you (?:have|got)$"), _how_many),
-    (
-        _question(r"\b(?P<asked>where|when) did you (?P<verb>[a-z]+)(?P<rest>(?: [a-z']+){0,4})$"),
-        _done,
-    ),
-    (
-        _question(r"\b(?P<asked>where|when)(?: are|'re) you (?P<verb>[a-z]+ing)(?P<rest>(?: [a-z']+){0,4})$"),
-        _doing,
-    ),
-    (
-        _question(
-            r"\b(?P<asked>what)(?: are|'re) you (?P<verb>studying|learning|reading|training for)(?P<rest>)(?: now)?$"
-        ),
-        _doing,
-    ),
-    (_question(r"(?:^|[,;] |\bso )did you (?P<verb>[a-z]+) (?P<rest>[a-z][^,;]{2,80})$"), _did),
-    (_question(r"\bhow long have you (?P<rest>(?:been|lived|worked|had|known|played|studied)[^,;]{0,60})$"), _how_long),
-    (
-        _question(r"\bhow much (?:do you (?:earn|make|get paid)|are you paid)(?: a (?:year|month))?$"),
-        _amount_of("I earn"),
-    ),
-    (_question(r"\bhow much (?:rent do you pay|is your rent|do you pay (?:in|for) rent)$"), _amount_of("My rent is")),
-    (_question(r"\b(?:any|have) (?:food )?allergies$|\byou allergic to (?:anything|any[a-z ]{0,20})$"), _allergies),
-    (
-        _question(r"\bwho do you (?P<verb>work|live|report|bank|play|train|volunteer) (?P<word>for|with|to)$"),
-        _whom,
-    ),
-    (_question(r"(?:^|[,;] |\bso )(?P<aux>do|are) you (?P<still>still )?(?P<rest>[a-z][^,;]{2,80})$"), _whether),
+        (rf"(?:^|[,;] |\bso )(?P<aux>do|does|did|are|is) {_OF_YOU}", _whether),
+    )
 ]
