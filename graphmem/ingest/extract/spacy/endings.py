@@ -29,7 +29,8 @@ def endings(clause: Clause, subject: End, names: Names, period: Period) -> Itera
 
 def _death(clause: Clause, subject: End, names: Names) -> Iterator[Statement]:
     """Yield the end of pets and partnerships for "Rex died", "my dog Rex passed away"."""
-    dead = [subject] if is_death(clause.verb) and not objects_of(clause.verb, "dobj") else []
+    alive = not any(t.lemma_ in words.OWNED - words.PETS for t in clause.subjects)  # not "my phone died"
+    dead = [subject] if alive and is_death(clause.verb) and not objects_of(clause.verb, "dobj") else []
     if any(c.lower_ == "down" for c in clause.verb.children) and clause.verb.lemma_ == "put" and not clause.passive:
         dead = [e for t in objects_of(clause.verb, "dobj") if t.pos_ == "PROPN" for e in names.end(t)]
     for end in dead if clause.past or len(clause.chain) > 1 else ():
@@ -191,7 +192,9 @@ def given_up(clause: Clause, names: Names) -> Iterator[Statement]:
     lemma = clause.verb.lemma_.lower()
     particle = next((f"_{c.lower_}" for c in clause.verb.children if c.dep_ == "prt" or c.lower_ == "away"), "")
     pets = words.PET_RELATIONS if f"{lemma}{particle}" in ("give_away", "rehome") else ()
-    given_up_on = [n for w, n in prepositions(clause.verb) if f"{lemma}{particle}_{w}" == "give_up_on"]
+    on = [c for c in clause.verb.children if f"{lemma}{particle}_{c.lower_}" == "give_up_on"]
+    gerunds = (c for word in on for c in word.children if c.dep_ == "pcomp")
+    given_up_on = [t for head in (*on, *gerunds) for t in objects_of(head, "pobj", "dobj")]
     for token in (*objects_of(clause.verb, "dobj"), *given_up_on):
         group = "_group" if token.lower_ in words.GROUPS else ""
         definite = token.pos_ == "PROPN" or any(c.lower_ in words.DEFINITE for c in token.children)

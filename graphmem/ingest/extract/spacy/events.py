@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _AGE = re.compile(r"\d{1,3}")
 _OLDEST = 120
+_PARTICLES = ("into", "off", "up", "over", "out")
 
 
 def events(clause: Clause) -> Iterator[Statement]:
@@ -25,7 +26,7 @@ def events(clause: Clause) -> Iterator[Statement]:
     verb, lemma = clause.verb, clause.verb.lemma_.lower()
     if not clause.past or clause.stance:
         return
-    particle = next((f" {c.lower_}" for c in verb.children if c.lower_ in ("into", "off", "up", "over", "out")), "")
+    particle = next((f" {c.lower_}" for c in verb.children if c.lower_ in _PARTICLES), "")
     said = next((w for w in (f"{verb.lower_}{particle}", verb.lower_) if w in words.BEFALLEN), None)
     got = clause.passive and any(h.lower_ in (*words.GETS, "been", "was", "were") for h in helpers(verb))
     limited = objects_of(verb, "oprd") or any(w in ("to", "with", "from") for w, _ in prepositions(verb))
@@ -52,63 +53,43 @@ def events(clause: Clause) -> Iterator[Statement]:
         named = any(n.ent_type_ not in words.QUANTITIES for _, n in prepositions(verb))
         if {c.lower_ for c in job.children} == {"my"} and not named:
             yield Statement(words.past(lemma, verb.text, verb.tag_), concept("job"), explicit=True, event=True)
-    elif lemma == "have" and any(c.lower_ in ("out", "removed") for c in verb.subtree):
-        parts = (t for t in verb.subtree if t.lower_ in words.TOLD["break"] | words.REMOVED and t.i > verb.i)
-        yield from (Statement("had_removed", concept(t.lower_), explicit=True, event=True) for t in parts)
-    elif lemma == "put" and any(w == "on" and n.lower_ == "market" for w, n in prepositions(verb)):
-        sold = (t for t in objects_of(verb, "dobj") if t.lower_ in words.DWELLINGS | words.BELONGINGS)
-        yield from (Statement("put_on_market", concept(t.lower_), explicit=True, event=True) for t in sold)
 
 
-def concerts(clause: Clause, subject: End, period: Period) -> Iterator[Statement]:
-    """Yield saw for "I saw Radiohead live", which the parser takes for a clause."""
+def suffered(clause: Clause, names: Names, period: Period) -> Iterator[Statement]:
+    """Yield what others did to somebody or something: "they fired me", "someone stole my bike", "had it stolen"."""
     verb = clause.verb
-    if verb.lemma_ != "see" or not clause.past or clause.passive:
-        return
-    live = (c for c in verb.children if c.dep_ == "ccomp" and c.lower_ == "live")
-    seen = (t for c in live for t in c.children if t.dep_ == "nsubj" and t.pos_ == "PROPN")
-    for name in (t.doc[t.left_edge.i : t.i + 1].text for t in seen):
-        fact = f"{subject.name} saw {name} live{when(period)}."
-        yield Statement("saw", End(name, "concept", named=True), explicit=True, event=True, fact=fact)
-
-
-def stolen(clause: Clause, names: Names) -> Iterator[Statement]:
-    """Yield what others took: "somebody stole my bike", "we had our car stolen", "they took my laptop" of burglars."""
-    verb, lemma = clause.verb, clause.verb.lemma_.lower()
     if not clause.past or clause.passive or clause.stance:
         return
-    burgled = not words.BURGLED.isdisjoint(t.lower_ for t in verb.doc)
-    by_others = any(t.lower_ in ("they", "someone", "somebody", "thieves", "burglars") for t in clause.subjects)
-    nouns: list[Token] = []
-    if by_others and (lemma in ("steal", "nick", "pinch") or (lemma == "take" and burgled)):
-        nouns = objects_of(verb, "dobj")
-    elif lemma == "have":
-        parts = [c for c in verb.children if c.dep_ in ("ccomp", "xcomp", "acl", "oprd")]
-        parts += (c for t in objects_of(verb, "dobj") for c in t.children if c.dep_ == "acl")
-        gone = [c for c in parts if c.lower_ in ("stolen", "nicked", "towed", "clamped")]
-        nouns = [t for c in gone for t in (*objects_of(c, "nsubj", "nsubjpass"), c.head) if t.pos_ == "NOUN"]
-    for thing in (e for t in nouns for e in owned(t, names)):
-        fact = f"{thing.name} was stolen."
-        yield Statement("was", concept("stolen"), explicit=True, source=thing, event=True, fact=fact)
+    done, nouns = _participle(verb), objects_of(verb, "dobj", "dative")
+    if verb.lemma_ == "have":
+        parts = [c for t in (verb, *nouns) for c in t.children if c.lower_ in words.BEFALLEN]
+        done = parts[0].lower_ if parts else ""
+        nouns = [t for c in parts for t in (*objects_of(c, "nsubj", "nsubjpass"), c.head) if t.pos_ == "NOUN"]
+    elif verb.lemma_ == "make" and any(t.lower_ == "redundant" for t in verb.subtree):
+        done, nouns = "made redundant", [*nouns, *(t for c in verb.children for t in objects_of(c, "nsubj"))]
+    elif done not in words.BEFALLEN or any(t.lower_ in words.FIRST_PERSON for t in clause.subjects):
+        return
+    for noun in nouns if done else ():
+        things = [*owned(noun, names)] or [e for e in names.ends(noun) if e.kind == "person"]
+        for end in things:
+            fact = f"{end.name} was {done}{when(period)}."
+            yield Statement("was", concept(done), explicit=True, source=end, event=True, fact=fact)
+
+
+def _participle(verb: Token) -> str:
+    """Return the participle of a verb in the past with its particle: "stolen" for "stole", "laid off"."""
+    form = words.PARTICIPLES.get(verb.lemma_, words.past(verb.lemma_.lower(), verb.text, verb.tag_))
+    return f"{form}{next((f' {c.lower_}' for c in verb.children if c.lower_ in _PARTICLES), '')}"
 
 
 def owned(noun: Token, names: Names) -> Iterator[End]:
-    """Yield a thing of somebody: "Nora's car" for "my car"; the speaker's if it has no owner but a pet's noun."""
-    if noun.pos_ != "NOUN" or noun.lemma_.lower() in words.RELATIONAL | words.VAGUE - words.OWNED:
+    """Yield a thing of somebody: "Nora's car" for "my car"."""
+    after = noun.doc[noun.i + 1 : noun.i + 2]
+    inside = after.text.istitle() and after[0].ent_type_ not in words.QUANTITIES  # "my cars Catalytic converter"
+    if noun.pos_ != "NOUN" or inside or not noun.is_lower or noun.lemma_ not in words.OWNED - words.PETS:
         return
-    if noun.lemma_.lower() in words.OWNED and (owner := names.owner(noun)) is not None and owner.named:
+    if (owner := names.owner(noun)) is not None and owner.named:
         yield replace(thing_of(owner, noun, names), certainty=owner.certainty)
-
-
-def abandoned(clause: Clause, names: Names) -> Iterator[Statement]:
-    """Yield gave_up, and the end of doing it, for "I gave up on learning the violin"."""
-    verb = clause.verb
-    up = verb.lemma_ == "give" and any(c.lower_ == "up" for c in verb.children)
-    for gerund in (t for c in verb.children if up and c.lower_ == "on" for t in c.children if t.dep_ == "pcomp"):
-        ends = [e for t in objects_of(gerund, "dobj") for e in names.ends(t) if not e.role]
-        for end in ends if clause.past and not clause.stance else ():
-            yield Statement("gave_up", concept(f"{gerund.lower_} {end.name}"), explicit=True, event=True)
-            yield presumed_end(words.third_person(gerund.lemma_), end)
 
 
 def ages(clause: Clause, period: Period) -> Iterator[Statement]:

@@ -34,10 +34,11 @@ from graphmem.ingest.extract.spacy.clauses import (
     subjects_of,
 )
 from graphmem.ingest.extract.spacy.endings import ended_roles
+from graphmem.ingest.extract.spacy.events import owned
 from graphmem.ingest.extract.spacy.homes_and_jobs import first_days, last_days, placed, unplaced_last_days
 from graphmem.ingest.extract.spacy.kin import is_business_partner, is_counted, is_named
 from graphmem.ingest.extract.spacy.known import over, prescribed
-from graphmem.ingest.extract.spacy.lives import befallen, dismissed
+from graphmem.ingest.extract.spacy.lives import befallen
 from graphmem.ingest.extract.spacy.names import End, Names
 from graphmem.ingest.extract.spacy.patterns import statements
 from graphmem.ingest.extract.spacy.render import Dates, sentence
@@ -396,6 +397,8 @@ class Facts:
             edge = self._edge(clause, statement.source or statement.target, statement, period)
             if edge is not None:
                 yield edge
+            if edge is not None and edge.target in words.DISMISSED and edge.confidence > INDIRECT:
+                yield ExtractedEnding(edge.source, "works_at", valid_to=period.close, source_type="person")
         for statement in prescribed(clause, self._names) if not (clause.stance or clause.negated) else ():
             edge = self._edge(clause, statement.source or statement.target, statement, period)
             if edge is not None:
@@ -435,8 +438,7 @@ class Facts:
                     others = "" if self._ontology.is_single_valued(relation) else "targets"
                     end = period.close
                     yield ExtractedEnding(subject.name, relation, valid_to=end, source_type="person", others=others)
-        fired = ((person, "works_at") for person in dismissed(clause, self._names))
-        for owner, relation in (*ended_roles(clause, self._names, period), *fired):
+        for owner, relation in ended_roles(clause, self._names, period):
             if min(clause.certainty, owner.certainty) > INDIRECT:
                 others = "" if self._ontology.is_single_valued(relation) else "targets"
                 yield ExtractedEnding(owner.name, relation, valid_to=period.close, source_type="person", others=others)
@@ -454,7 +456,8 @@ class Facts:
             return [self._names.speaker]
         subjects = [t for t in clause.subjects if t.i + 1 == len(t.doc) or t.nbor().text != ":"]  # "Tom: wrote to him"
         owners = (self._names.owner(t) for t in subjects if is_named(t))
-        return [e for t in subjects for e in self._names.end(t)] or [e for e in owners if e is not None]
+        ends = (e for t in subjects for e in ([*owned(t, self._names)] or self._names.end(t)))
+        return [*ends] or [e for e in owners if e is not None]
 
     def _apart(self, clause: Clause, statement: Statement, said: Collection[Statement]) -> frozenset[int]:
         """Return the prepositions of a clause that belong only to its other single-valued facts.

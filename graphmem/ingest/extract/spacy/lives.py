@@ -8,24 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from graphmem.ingest.extract.spacy import words
-from graphmem.ingest.extract.spacy.appointments import appointments, dated_plans, duties, trips, when
+from graphmem.ingest.extract.spacy.appointments import appointments, dated_plans, duties, trips
 from graphmem.ingest.extract.spacy.clauses import Clause, helpers, objects_of, prepositions
-from graphmem.ingest.extract.spacy.events import (
-    abandoned,
-    abstinence,
-    ages,
-    concerts,
-    events,
-    expected,
-    owned,
-    schools,
-    stolen,
-)
-from graphmem.ingest.extract.spacy.money_and_work import made, money, movement, rates, studies, tasks
+from graphmem.ingest.extract.spacy.events import abstinence, ages, events, expected, schools, suffered
+from graphmem.ingest.extract.spacy.money_and_work import money, rates, studies
 from graphmem.ingest.extract.spacy.names import End, Names
 from graphmem.ingest.extract.spacy.statements import Period, Statement, concept, is_state, presumed_end
 
@@ -53,7 +42,6 @@ def lived(clause: Clause, subject: End, names: Names, period: Period) -> Iterato
         yield from abstinence(clause)
         return
     yield from ages(clause, period)
-    yield from abandoned(clause, names)
     yield from expected(clause, period)
     yield from trips(clause, names, period)
     if clause.stance:
@@ -66,39 +54,18 @@ def lived(clause: Clause, subject: End, names: Names, period: Period) -> Iterato
     yield from _possessions(clause, names)
     yield from _whereabouts(clause, names, period)
     yield from _languages(clause)
-    yield from concerts(clause, subject, period)
     yield from schools(clause, names)
     yield from _needs(clause)
-    yield from tasks(clause, names)
 
 
 def befallen(clause: Clause, names: Names, period: Period) -> Iterator[Statement]:
     """Yield what happens to what has an owner, and to others than the subject: "my car got stolen", "they fired me"."""
     if clause.negated or clause.ended or names.speaker is None:
         return
-    for noun in clause.subjects:
-        for thing in owned(noun, names):
-            yield from (replace(said, source=thing) for said in events(clause))
-            yield from movement(clause, thing, names)
     yield from dated_plans(clause, names, period)
-    yield from _intolerances(clause, names)
     yield from _first_language(clause, names)
     yield from rates(clause, names, period)
-    yield from made(clause, names)
-    yield from stolen(clause, names)
-    for person in dismissed(clause, names):
-        fact = f"{person.name} was fired{when(period)}."
-        yield Statement("was", concept("fired"), explicit=True, source=person, event=True, fact=fact)
-
-
-def dismissed(clause: Clause, names: Names) -> Iterator[End]:
-    """Yield whom a clause says to have been fired by others: "they fired me"."""
-    if (
-        clause.past
-        and not (clause.passive or clause.stance or clause.negated)
-        and clause.verb.lemma_ in ("fire", "sack")
-    ):
-        yield from (e for t in objects_of(clause.verb, "dobj") for e in names.ends(t) if e.kind == "person")
+    yield from suffered(clause, names, period)
 
 
 def _skills(clause: Clause, names: Names) -> Iterator[Statement]:
@@ -125,23 +92,6 @@ def _avoided(clause: Clause, names: Names) -> Iterator[Statement]:
     if wont and clause.verb.lemma_ in ("eat", "drink", "touch"):
         for end in (e for t in objects_of(clause.verb, "dobj") for e in names.ends(t) if not e.role):
             yield Statement(f"does_not_{clause.verb.lemma_}", end, explicit=True)
-
-
-def _intolerances(clause: Clause, names: Names) -> Iterator[Statement]:
-    """Yield reacts_to for "penicillin brings me out in a rash", said of the object."""
-    verb = clause.verb
-    if clause.past or clause.stance or verb.lemma_ not in ("bring", "give", "make"):
-        return
-    effects = {t.lower_ for t in verb.subtree} & words.REACTIONS
-    whom = [e for t in verb.subtree if t.pos_ == "PRON" and t.lower_ == "me" for e in names.end(t)]
-    if effects and whom:
-        causes = (e for t in clause.subjects if t.pos_ in ("NOUN", "PROPN") for e in names.ends(t))
-        yield from (
-            Statement(
-                "reacts_to", concept(name), explicit=True, source=whom[0], fact=f"{whom[0].name} reacts to {name}."
-            )
-            for name in (e.name.lower() for e in causes)
-        )
 
 
 def _languages(clause: Clause) -> Iterator[Statement]:
@@ -204,20 +154,6 @@ def _possessions(clause: Clause, names: Names) -> Iterator[Statement]:
     """Yield has for "we have a caravan in Dorset", "my wife has got an electric car, a Renault Zoe", "I keep bees"."""
     verb, lemma = clause.verb, clause.verb.lemma_.lower()
     has = (lemma == "have" and not clause.past) or (lemma == "get" and clause.ongoing)
-    if lemma == "keep" and not clause.past:
-        kept = (t for t in objects_of(verb, "dobj") if t.lower_ in words.KEPT)
-        yield from (Statement("keeps", concept(t.lower_), explicit=True) for t in kept)
-    if lemma in ("get", "buy", "adopt") and clause.past and not (clause.ongoing or clause.passive):
-        bought = (t for t in objects_of(verb, "dobj") if t.lower_ in words.POSSESSIONS | words.PETS)
-        bought = (t for t in bought if any(c.lower_ in ("a", "an") for c in t.children))
-        relation = words.past(lemma, verb.text, verb.tag_)
-        ends = (e for t in bought for e in names.end(t) if not e.named)
-        yield from (Statement(relation, e, explicit=True, event=True, certainty=_COMMON) for e in ends)
-    contracts = [t for t in objects_of(verb, "dobj") if t.lower_ in words.CONTRACTS] if has else []
-    for noun in contracts:
-        firms = (n for w, n in prepositions(noun) if w in ("with", "at") and n.text[:1].isupper())
-        ends = (replace(e, kind="organization") for firm in firms for e in names.word(firm))
-        yield from (Statement(f"{words.has(noun.lower_)}_with", e, explicit=True) for e in ends)
     for noun in objects_of(verb, "dobj") if has and not clause.passive else ():
         articles = {c.lower_ for c in noun.children if c.dep_ in ("det", "nummod", "poss")}
         if noun.lower_ not in words.POSSESSIONS or not articles & {"a", "an", "our", "my"}:

@@ -1,4 +1,4 @@
-"""Rules for studies, money, and who does what with which tools in a project."""
+"""Rules for studies and money."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from graphmem.ingest.extract.spacy import words
 from graphmem.ingest.extract.spacy.appointments import when
 from graphmem.ingest.extract.spacy.clauses import Clause, objects_of, prepositions
-from graphmem.ingest.extract.spacy.names import End, Names
-from graphmem.ingest.extract.spacy.statements import Period, Statement, concept, thing_of
+from graphmem.ingest.extract.spacy.names import Names
+from graphmem.ingest.extract.spacy.statements import Period, Statement, concept
 
 if TYPE_CHECKING:
     from spacy.tokens import Token
@@ -94,46 +94,3 @@ def _is_amount(noun: Token) -> bool:
 
 def _amount(noun: Token) -> str:
     return noun.doc[noun.left_edge.i : noun.i + 1].text.strip()
-
-
-def tasks(clause: Clause, names: Names) -> Iterator[Statement]:
-    """Yield who does what in a project: "Maria is doing the testing", "she signs off the invoices"."""
-    verb, lemma = clause.verb, clause.verb.lemma_.lower()
-    if lemma not in words.TASKING or clause.past or clause.passive:
-        return
-    particle = next((f"_{c.lower_}" for c in verb.children if c.dep_ == "prt" and c.i > verb.i), "")
-    for noun in objects_of(verb, "dobj"):
-        ours = any(c.lower_ in ("the", "our", "all") for c in noun.children if c.dep_ in ("det", "poss", "predet"))
-        if noun.lower_ in words.TASKS and ours:
-            end = concept(names.phrase(noun))
-            yield Statement(f"{words.third_person(lemma)}{particle}", end, explicit=True)
-
-
-def made(clause: Clause, names: Names) -> Iterator[Statement]:
-    """Yield written_in and the like for "our backend is written in Go"."""
-    verb = clause.verb
-    if verb.lemma_ not in words.MAKING or not clause.passive or names.speaker is None:
-        return
-    for noun in (t for t in clause.subjects if t.lower_ in words.PRODUCTS):
-        owner = names.owner(noun)
-        if owner is None or not owner.named:
-            continue
-        thing = thing_of(owner, noun, names)
-        tools = ((w, n) for w, n in prepositions(verb) if n.pos_ == "PROPN" or n.ent_type_ in words.ENTITY_TYPES)
-        for word, tool in tools:
-            end = next(names.word(tool), End(tool.text, "technology", named=True))
-            yield Statement(f"{verb.lower_}_{word}", end, explicit=True, source=thing)
-
-
-def movement(clause: Clause, team: End, names: Names) -> Iterator[Statement]:
-    """Yield migrates_to for "my team is migrating everything to Azure"."""
-    verb = clause.verb
-    if verb.lemma_ not in words.SWITCHING or clause.past or verb.tag_ != "VBG":
-        return
-    ends = [e for w, n in prepositions(verb) if w == "to" for e in names.end(n) if e.named]
-    misread = (c for c in verb.children if c.dep_ in ("advcl", "xcomp") and c.text.istitle())
-    ends += (e for c in misread if c.left_edge.lower_ == "to" for e in names.word(c))
-    for end in ends:
-        fact = f"{team.name} is {verb.lower_} to {end.name}."
-        relation = f"{words.third_person(verb.lemma_)}_to"
-        yield Statement(relation, end, explicit=True, source=team, fact=fact)

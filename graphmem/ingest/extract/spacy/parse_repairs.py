@@ -30,9 +30,18 @@ def mend_tags(doc: Doc, dates: Dates, reference: datetime) -> None:
     _mend_verbs(doc)
     _mend_second_verbs(doc)
     _mend_objects(doc)
+    _mend_seen(doc)
     for token in doc:
         if _is_name(token):
             token.tag_, token.pos_, token.dep_ = "NNP", "PROPN", "pobj"
+        to = (
+            next((c for c in token.children if c.lower_ == "to"), None)
+            if token.tag_ == "VB" and token.head != token
+            else None
+        )
+        if to is not None and to.i == token.i - 1 and _is_capital(token):  # "migrating to Azure" is no infinitive
+            to.head, to.dep_, to.tag_, to.pos_ = token.head, "prep", "IN", "ADP"
+            token.head, token.dep_, token.tag_, token.pos_ = to, "pobj", "NNP", "PROPN"
         if token.tag_ == "NN" and token.ent_type_ in ("PERSON", "GPE", "ORG") and _is_capital(token):
             token.tag_, token.pos_ = "NNP", "PROPN"
         if _joins_present(token):
@@ -88,6 +97,15 @@ def _mend_verbs(doc: Doc) -> None:
             joined = [t for t in doc[token.head.i + 1 : token.i] if t.dep_ in ("pobj", "dobj")]
             if joined:
                 token.head, token.tag_, token.pos_ = joined[-1], "NN", "NOUN"
+
+
+def _mend_seen(doc: Doc) -> None:
+    """Give in place its object to a verb of which the parser makes a clause: "I saw Radiohead live on Sunday"."""
+    for token in doc:
+        if token.dep_ == "ccomp" and token.pos_ in ("ADJ", "ADV") and token.head.lemma_ in ("see", "watch", "catch"):
+            for child in list(token.children):
+                child.head, child.dep_ = token.head, "dobj" if child.dep_ == "nsubj" else child.dep_
+            token.dep_ = "advmod"
 
 
 def _mend_second_verbs(doc: Doc) -> None:

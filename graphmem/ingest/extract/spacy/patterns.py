@@ -185,7 +185,7 @@ def _prepositions(clause: Clause, names: Names) -> Iterator[Statement]:
     """
     verb, lemma = clause.verb, clause.verb.lemma_.lower()
     relation = verb_form(clause)
-    objects = objects_of(verb, "dobj")
+    objects = [t for t in objects_of(verb, "dobj") if t.lower_ not in ("everything", "everyone")]
     middle = ""
     if objects:
         simple = [t for t in objects if t.pos_ in ("NOUN", "PROPN") and not t.ent_type_ and t.text.isalpha()]
@@ -330,7 +330,8 @@ def _is_in_office(subject: End, token: Token, articles: set[str], names: Names) 
 
 def _is_named(head: Token, token: Token, names: Names) -> Iterator[Statement]:
     """Yield has_boss for "my boss is Anna Holm", has_database for "Waymark's database is Postgres"."""
-    owner = names.owner(head)
+    the_pet = head.lemma_.lower() in words.PETS and any(c.lower_ == "the" for c in head.children)
+    owner = names.owner(head) or (names.speaker if the_pet else None)
     if owner is None:
         return
     relative = is_named(head)
@@ -373,8 +374,8 @@ def _is_property(head: Token, token: Token) -> bool:
     """
     if any(c.dep_ == "poss" and c.lower_ in ("my", "our") for c in head.children) and _is_proper(token):
         articles = {c.lower_ for c in token.children if c.dep_ in ("det", "poss")}
-        if head.lower_ in words.BELONGINGS:
-            return articles <= {"a", "an"}
+        if head.lower_ in words.BELONGINGS:  # not "is a ThinkPad running Linux", read as one name
+            return articles <= {"a", "an"} and not any(t.tag_ == "VBG" for t in token.subtree if t.i < token.i)
         return not articles and _is_office(head) and token.ent_type_ in ("PERSON", "ORG", "")
     of_name = any(c.dep_ == "poss" and c.pos_ == "PROPN" for c in head.children)
     telling = not any(head.lower_ in some for some in (words.VAGUE, words.EVALUATIVE, words.RELATIONAL))

@@ -35,23 +35,14 @@ _VISIT = re.compile(  # "dentist on Thursday at 3"
     r"(?=(?:on|at|tomorrow|this|next|today|in)\b[\w ,:]{0,40}[.!]?$)"
 )
 _NEW_JOB = re.compile(r"^[Nn]ew job (?=(?:at|with) [A-Z])")
-_RUNNING = re.compile(r"(?<=[\w.]) running (?=[A-Z])")  # "a ThinkPad running Linux"
 _DIABETES = re.compile(r"(?P<has>\b(?:have|has)) (?=type [12] diabetes\b)")  # otherwise read as "to type"
-_BOOKED = re.compile(
-    r"^(?P<what>(?:[Jj]ust |[Aa]ll |[Ii]t's )?[Bb]ooked)[!:,.]+ (?=\d|an?\b|two\b|three\b|four\b|five\b|six\b|seven\b)"
-)
 _PET = "|".join(sorted(words.PETS))
-_THE_PET = re.compile(rf"\b[Tt]he (?P<pet>{_PET}) (?=is (?:called|named) [A-Z])")
 _NAMED_LATER = re.compile(  # "we've got a new puppy, he's called Biscuit"
     rf"\b(?P<noun>(?:an?|my|our) (?:[a-z-]{{2,12}} ){{0,2}}(?:{_PET}|{'|'.join(sorted(words.PLAIN_KIN))}))"
     r"(?P<between>(?: [a-z0-9']{1,12}){0,4})[,;.!]+ (?:and )?(?:(?:[Hh]e|[Ss]he|[Ii]t)(?:'s| is) (?:called|named)|"
     r"(?:[Hh]is|[Hh]er|[Ii]ts) name(?:'s| is)) (?P<name>[A-Z][\w'-]{1,20})\b"
 )
-_ENGAGED_LATER = re.compile(  # "I got engaged on Saturday! Her name's Elise"
-    r"\b(?P<what>got (?:engaged|married))(?P<when>(?: [a-zA-Z0-9]{1,12}){0,4})[,;.!]+ "
-    r"(?:[Hh]is|[Hh]er) name(?:'s| is) (?P<name>[A-Z][\w'-]{1,20})\b"
-)
-_CLUE = re.compile(r"'s |[Bb]ooked|called|named| name is| type | running ")
+_CLUE = re.compile(r"'s |called|named| name is| type ")
 _IN_PLACE = re.compile(r"\b(?P<lead>(?:in|to|from|near|visit(?:ed|ing)?) )(?P<name>[a-z]{3,20}(?: [a-z]{3,20})?)\b")
 
 
@@ -81,10 +72,7 @@ def unclipped(text: str) -> str:
     if not _CLUE.search(text):
         return text
     text = _DIABETES.sub(r"\g<has> got ", text)
-    text = _BOOKED.sub("I booked ", _RUNNING.sub(" that runs ", text))
-    text = _ENGAGED_LATER.sub(r"\g<what> to \g<name>\g<when>", text)
-    text = _NAMED_LATER.sub(r"\g<noun> called \g<name>\g<between>", _CLIPPED.sub(_in_full, text))
-    return _THE_PET.sub(r"our \g<pet> ", text)
+    return _NAMED_LATER.sub(r"\g<noun> called \g<name>\g<between>", _CLIPPED.sub(_in_full, text))
 
 
 def _in_full(match: re.Match[str]) -> str:
