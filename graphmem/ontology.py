@@ -54,7 +54,7 @@ SIMILAR_TO = "similar_to"
 ANNIVERSARIES = frozenset("has_birthday born_on was_born_on has_anniversary has_wedding_anniversary".split())
 """Relations whose target is a date that is still true when it is past."""
 
-CONTACT_RELATIONS = frozenset({"has_email", "has_phone_number"})
+CONTACT_RELATIONS = frozenset({"has_email", "has_phone_number", "has_address"})
 """Relations whose targets are personal data: such facts aren't stored where personal data is redacted."""
 
 _SYNONYMS = {

@@ -465,7 +465,7 @@ def _count(written: Written) -> None:
 
 
 def _without_contacts(reading: InterpretedEpisode, dropped: Counter[str]) -> InterpretedEpisode:
-    """Return an episode without e-mail addresses and phone numbers as targets, which redaction would leave as names."""
+    """Return an episode without the targets of contact relations, which redaction would leave as names."""
     stated = (*reading.statements, *reading.endings)
     contacts = {s.target.canonical for s in stated if s.target is not None and s.relation in CONTACT_RELATIONS}
     if not contacts:

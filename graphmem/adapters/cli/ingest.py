@@ -44,7 +44,7 @@ LEFT_OUT = {
     "naive valid_from": "facts whose beginning has no time zone",
     "naive valid_to": "facts whose end has no time zone",
     "not English": "texts in other languages; the local extractor reads English only",
-    "personal data": "e-mail addresses and phone numbers, which are redacted",
+    "personal data": "e-mail and postal addresses and phone numbers, which are redacted",
     "relation": "facts whose relation has no letter or digit",
     "self-loop": "facts from an entity to itself",
     "short name": "names of fewer than 3 characters that the text doesn't write like names",

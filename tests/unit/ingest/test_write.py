@@ -273,13 +273,17 @@ def test_personal_data_is_redacted_from_facts_but_not_from_names(backend: GraphB
 def test_contacts_are_not_stored_where_personal_data_is_redacted(backend: GraphBackend) -> None:
     episode = Episode(scope=SCOPE, text="…", occurred_at=SPRING)
     backend.add_episodes(SCOPE, [episode])
-    facts = (ExtractedEdge("Maya", "has_email", "maya@x.example"), ExtractedEdge("Maya", "has_age", "29 years"))
+    facts = (
+        ExtractedEdge("Maya", "has_email", "maya@x.example"),
+        ExtractedEdge("Maya", "has_address", "27 Rue Cler, 75007 Paris"),
+        ExtractedEdge("Maya", "has_age", "29 years"),
+    )
     mail = ExtractedEntity("maya@x.example")
     old = ExtractedEnding("Maya", "has_email", "maya@old.example", why="corrected")
     reading = read_extraction(episode, Extraction((mail,), facts, endings=(old,)), DEFAULT_ONTOLOGY, Counter())
     written = Writer(backend, DEFAULT_ONTOLOGY, PatternRedactor()).write(SCOPE, [reading])
     assert edges(backend) == [("Maya has age 29 years", True)]
-    assert written.dropped == {"personal data": 1}
+    assert written.dropped == {"personal data": 2}
     assert {e.name for e in backend.find_entities([SCOPE], EntityQuery(), limit=9)} == {"Maya", "29 years"}
 
 
