@@ -1,7 +1,8 @@
 """Rules for `lives_in`, `works_at` and `works_as`: current, former and future homes and jobs.
 
 A wrong `works_at` ends a correct one, so the type of the target is checked. Accepted are recognized organizations,
-recognized names after "at" (small models label firms as places and people), and common workplaces ("a hospital").
+recognized names after "at" (small models label firms as places and people), common workplaces ("a hospital"), and
+nouns with an article ("at a garden centre", "for the harbour authority").
 A bare "my company" isn't: it would end the named one.
 """
 
@@ -239,6 +240,10 @@ def _workplaces(noun: Token, names: Names, after: Literal["at", "for", "join"]) 
         return
     capital = noun.pos_ == "PROPN" and noun.text[:1].isupper()
     group = noun.lower_ in words.GROUPS
+    article = next((c.lower_ for c in noun.children if c.dep_ == "det"), "")
+    compound = any(c.dep_ == "compound" for c in noun.children)
+    plain = noun.tag_ == "NN" and noun.lower_ not in words.VAGUE | {"company", "living"} and not group
+    plain = plain and ((after == "at" and article in ("a", "an")) or (compound and article in ("a", "an", "the")))
     for end in names.end(noun):
         if end.role:
             continue
@@ -249,7 +254,7 @@ def _workplaces(noun: Token, names: Names, after: Literal["at", "for", "join"]) 
             fits = fits and not any(c.lower_ == "the" for c in noun.children)
         else:
             fits = (capital and end.named and (after == "at" or end.label != "PERSON")) or (
-                noun.lower_ in words.WORKPLACES and end.name.lower() != "company"
+                (plain or noun.lower_ in words.WORKPLACES) and end.name.lower() != "company"
             )
         if fits:
             yield End(end.name, "organization", end.named, end.certainty, end.label)

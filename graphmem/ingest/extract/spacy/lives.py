@@ -154,6 +154,9 @@ def _possessions(clause: Clause, names: Names) -> Iterator[Statement]:
     """Yield has for "we have a caravan in Dorset", "my wife has got an electric car, a Renault Zoe", "I keep bees"."""
     verb, lemma = clause.verb, clause.verb.lemma_.lower()
     has = (lemma == "have" and not clause.past) or (lemma == "get" and clause.ongoing)
+    allergies = [t for t in objects_of(verb, "dobj") if has and t.lemma_ in ("allergy", "intolerance")]
+    causes = (n for head in (*allergies, *(verb for _ in allergies)) for w, n in prepositions(head) if w == "to")
+    yield from (Statement("is_allergic_to", e, explicit=True) for n in causes for e in names.ends(n) if not e.role)
     for noun in objects_of(verb, "dobj") if has and not clause.passive else ():
         articles = {c.lower_ for c in noun.children if c.dep_ in ("det", "nummod", "poss")}
         if noun.lower_ not in words.POSSESSIONS or not articles & {"a", "an", "our", "my"}:

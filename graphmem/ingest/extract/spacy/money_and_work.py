@@ -51,6 +51,12 @@ def money(clause: Clause, names: Names, *, own: bool) -> Iterator[Statement]:
     if own and lemma in ("earn", "make") and not clause.past and amounts and verb.tag_ in ("VBP", "VBZ"):
         paid = lemma == "earn" or any(t.lower_ in ("year", "month", "annum", "hour", "tax") for t in verb.subtree)
         yield from (Statement("has_salary", concept(_amount(t)), explicit=True) for t in amounts[:1] if paid)
+    if lemma == "weigh" and not clause.past and amounts:
+        weight = next(iter(objects_of(verb, "dobj", "npadvmod", "attr")))
+        yield Statement("has_weight", concept(weight.doc[weight.left_edge.i : weight.i + 1].text), explicit=True)
+    if lemma == "work" and not clause.past:
+        shifts = (t for t in objects if t.lower_ in words.SHIFTS)
+        yield from (Statement("works", concept(t.lower_), explicit=True) for t in shifts)
     if lemma == "pay" and not clause.past and any(w in ("in", "for") and n.lower_ == "rent" for w, n in _ways(verb)):
         yield from (Statement("has_rent", concept(_amount(t)), explicit=True) for t in amounts[:1])
     if lemma in words.OWING and amounts and (not clause.past or lemma != "owe"):
@@ -68,7 +74,8 @@ def rates(clause: Clause, names: Names, period: Period) -> Iterator[Statement]:
     if verb.lemma_ not in ("go", "rise", "increase", "raise", "put", "drop") or clause.stance not in ("", "plans_to"):
         return
     for noun in nouns:
-        owner = names.owner(noun) or (names.speaker if any(c.lower_ == "the" for c in noun.children) else None)
+        ours = {c.lower_ for c in noun.children if c.dep_ in ("det", "poss", "compound", "amod")} <= {"the"}
+        owner = names.owner(noun) or (names.speaker if ours else None)
         if owner is None:
             continue
         after = [n for head in (verb, *verb.children) for w, n in prepositions(head) if w == "to" and _is_amount(n)]

@@ -12,7 +12,7 @@ _LEAD = (
     r"last|yesterday|today|this|early|officially|"
     rf"{'|'.join(sorted(words.STAYS | words.SCHOOLS))}|"
     r"up|out|off|in|into|to|from|for|with|at|on|over|back|away|down|through|\d[\d.,]*k?|[a-z]{3,15}ing)\b|"
-    r"[A-Z][\w'-]{0,30}(?: [A-Z][\w'-]{0,30}){0,3}(?: [a-z\d]|[.!]$)"  # not a title: "Missed Session: …"
+    r"[A-Z][\w'-]{0,30}(?: [A-Z][\w'-]{0,30}){0,3}(?: [a-z\d]|[.!]$|,)"  # not a title: "Missed Session: …"
 )
 _OMITTED = re.compile(  # "Lost my job": the parser tags these as nouns or imperatives
     rf"^(?P<adverb>(?:(?:[Jj]ust|[Ff]inally|[Aa]lso|[Rr]ecently|[Ee]ven)\s+)?)(?:"
@@ -30,9 +30,14 @@ _CLIPPED = re.compile(  # "my sister's called Anne", "the landlord's given us no
     r"(?P<is>called|fine|ok|okay|good|safe|well|an?|in(?! ?-)|at|on(?! ?-)|from|\d{1,2}|not|now|still|just|"
     rf"{'|'.join(sorted(words.IS_DOING))})\b(?= \w|[.!,]|$))"
 )
-_VISIT = re.compile(  # "dentist on Thursday at 3"
-    rf"^(?P<what>(?i:{'|'.join(sorted(words.VISITS))}|[a-z]+(?= appointment)))(?: appointment)? "
-    r"(?=(?:on|at|tomorrow|this|next|today|in)\b[\w ,:]{0,40}[.!]?$)"
+_APPOINTED = re.compile(  # "dentist on Thursday at 3", "Dinner with Anna on Friday"
+    rf"^(?P<what>(?:[a-z-]{{2,15}} )?(?:(?P<visit>{'|'.join(sorted(words.VISITS))})|"
+    rf"(?:{'|'.join(sorted(words.APPOINTMENTS | words.OCCASIONS - {'baby', 'birthday', 'accident'}))})))"
+    r"(?P<appointment> appointment)? (?=(?:with|at|on|in|for|to|tomorrow|tonight|this|next|today)\b)"
+    r"(?=[\w ,:'.-]{0,60}\b(?:tomorrow|tonight|today|week|weekend|(?:at|on the) \d|"
+    rf"{'|'.join(sorted(words.CALENDAR))}))"
+    r"(?![\w ,:'.-]{0,80}\b(?:is|was|are|were|has|had|have|will|can|went|did|do|i|we|you|it|that|he|she|they)\b)",
+    re.IGNORECASE,
 )
 _NEW_JOB = re.compile(r"^[Nn]ew job (?=(?:at|with) [A-Z])")
 _DIABETES = re.compile(r"(?P<has>\b(?:have|has)) (?=type [12] diabetes\b)")  # otherwise read as "to type"
@@ -48,9 +53,13 @@ _IN_PLACE = re.compile(r"\b(?P<lead>(?:in|to|from|near|visit(?:ed|ing)?) )(?P<na
 
 def with_subject(sentence: str) -> str:
     """Return a sentence that only omits "I" with it: "I lost my job" for "Lost my job"."""
-    sentence = _VISIT.sub(lambda match: f"I have a {match['what'].lower()} appointment ", sentence)
+    sentence = _APPOINTED.sub(_appointed, sentence)
     sentence = _NEW_JOB.sub("I got a new job ", sentence)
     return _OMITTED.sub(_said_by_speaker, sentence)
+
+
+def _appointed(match: re.Match[str]) -> str:
+    return f"I have a {match['what'].lower()}{' appointment' if match['visit'] or match['appointment'] else ''} "
 
 
 def omits_subject(sentence: str) -> bool:
