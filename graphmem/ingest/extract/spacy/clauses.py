@@ -214,6 +214,8 @@ def is_question(sentence: Span) -> bool:
 def is_make_believe(sentence: Span) -> bool:
     """Return whether a sentence describes a dream, a story or a hypothesis: "say I lived in Rome"."""
     for token in sentence:
+        if token.lower_ in words.FICTIONAL and token.head.lemma_ in words.RELATIONAL:
+            return True  # "my imaginary girlfriend"
         if token.lower_ in words.CHARACTERS and token.dep_ in (*SUBJECTS, "attr", "poss"):
             return True  # "my character in the story is a doctor called Elena"
         if token.lower_ in words.IMAGINING and (token.i == sentence.start or token.nbor(-1).lower_ in ("'s", "us")):

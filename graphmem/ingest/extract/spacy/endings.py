@@ -75,6 +75,9 @@ def ended_roles(clause: Clause, names: Names, period: Period) -> Iterator[tuple[
 def _departure(clause: Clause, subject: End, names: Names, period: Period) -> Iterator[Statement]:
     """Yield the end of working together for "Anna left the company", "my boss Anna quit"."""
     known = subject.named or any(t.pos_ == "PROPN" for t in clause.subjects)
+    family = words.KIN.keys() - words.AT_WORK
+    if any(t.lemma_.lower() in family for t in clause.subjects):
+        return  # "Dad retired"
     if _left_work(clause, period) and known and not subject.role and names.speaker is not None:
         for noun in sorted(words.AT_WORK):
             yield presumed_end(words.has(noun), subject, names.speaker)

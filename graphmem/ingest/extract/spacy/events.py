@@ -30,6 +30,7 @@ def events(clause: Clause) -> Iterator[Statement]:
     said = next((w for w in (f"{verb.lower_}{particle}", verb.lower_) if w in words.BEFALLEN), None)
     got = clause.passive and any(h.lower_ in (*words.GETS, "been", "was", "were") for h in helpers(verb))
     limited = objects_of(verb, "oprd") or any(w in ("to", "with", "from") for w, _ in prepositions(verb))
+    limited = limited or (lemma == "rob" and any(w == "by" for w, _ in prepositions(verb)))  # "by the referee"
     redundant = lemma == "make" and any(t.lower_ == "redundant" for t in verb.children)
     if redundant and clause.passive:
         yield Statement("was", concept("made redundant"), explicit=True, event=True)

@@ -106,10 +106,12 @@ def _is_hearsay(clause: Clause, source: End, names: Names) -> bool:
 
 
 def _is_misbelief(clause: Clause, source: End) -> bool:
-    """Return whether a clause is a belief of others about the speaker: "people think I live in Rome"."""
-    return source.role == "speaker" and any(
-        r.lemma_ in words.BELIEVING and not any(t.lower_ in words.FIRST_PERSON for t in subjects_of(r))
-        for r in clause.reports
+    """Return whether others believe a clause about the speaker, or the addressee says it: "you said I live in Rome"."""
+    said = {r.lemma_: {t.lower_ for t in subjects_of(r)} for r in clause.reports if source.role == "speaker"}
+    return any(
+        bool(who & words.SECOND_PERSON) or (lemma in words.BELIEVING and not who & words.FIRST_PERSON)
+        for lemma, who in said.items()
+        if lemma in words.HEARSAY
     )
 
 
@@ -525,6 +527,8 @@ class Facts:
             return None  # "the data is published"
         if plain and _is_passing(clause, said, period):
             return None
+        if plain and _is_event(clause, said) and any(t.lower_ in words.BARE_KIN for t in clause.subjects):
+            return None  # "Mum sold the house": only what lasts is told of her
         if subject.role == "addressee" and not (said.explicit or (target.named and not target.role)):
             return None  # "you're doing great": mostly courtesy
         if talk and clause.verb.lemma_.lower() not in words.FACTUAL and not _is_told(clause, said):

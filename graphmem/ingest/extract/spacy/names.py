@@ -32,6 +32,7 @@ _CRY = re.compile(r"(?<!w)([a-z])\1\1")
 """A letter three times: "Noooo"."""
 _SMALL = frozenset("a an and as at but by for from in is it nor of off on or the to up with 's".split())
 """Words that are in lower case in a title."""
+_JOINTS = ("and", "&", "plus", "but")
 _LETTERS = re.compile(r"[^\W\d_]")
 
 
@@ -377,8 +378,9 @@ class Names:
         yield from (e for first in listed(token) for e in self.end(first))
         if any(c.lower_ in ("or", "nor") and c.dep_ == "cc" for t in (token, *token.conjuncts) for c in t.children):
             return  # "or": ambiguous
-        if joins_verb(token):
-            return
+        last = max((t.i for t in token.conjuncts), default=token.i)
+        if joins_verb(token) or all(t.lower_ not in _JOINTS for t in self.doc[token.i : last]):
+            return  # "model locomotives, N gauge": an apposition rather than a list
         for joined in token.conjuncts:
             denied = any(c.dep_ == "neg" for c in joined.children)  # "tea, not coffee"
             if joined.i > token.i and joined.pos_ in ("NOUN", "PROPN", "PRON") and not denied:
@@ -463,6 +465,8 @@ class Names:
                 if self._written and child.lower_ == "our" and token.lemma_.lower() not in words.OWN_KIN:
                     return None  # "our CFO" of a firm
                 return self.pronoun(child) if child.lower_ in words.POSSESSIVES else next(self.end(child), None)
+        if token.lower_ in words.BARE_KIN and not any(c.dep_ in ("det", "amod", "appos") for c in token.children):
+            return self.speaker  # "Dad retired"
         joined = (
             token.dep_ == "conj"
             and token.i == token.head.i + 2

@@ -63,9 +63,10 @@ def statements(clause: Clause, subject: End, names: Names, period: Period) -> It
         yield from (said for token in traits for said in _is_so(subject, token, names))
         if traits:
             return
-    for token in (clause.verb, *objects_of(clause.verb, "oprd")) if clause.passive and not clause.past else ():
-        if _trait(token) is not None:
-            yield from _is_so(subject, token, names)  # "I'm adopted", "I'm left-handed"
+    traits = [t for t in (clause.verb, *objects_of(clause.verb, "oprd")) if clause.passive and not clause.past]
+    if traits := [t for t in traits if _trait(t) is not None]:
+        yield from (said for token in traits for said in _is_so(subject, token, names))  # "I'm adopted"
+        return
     head = clause.subjects[0] if clause.subjects else None
     called = objects_of(clause.verb, "oprd") if head is not None and clause.passive else []
     if head is not None and called and (is_named(head) or _is_titled(clause, head)):

@@ -157,8 +157,10 @@ def _relative(token: Token, owner: End, named: End | None, names: Names) -> Iter
         fact = f"{named.name} {'was' if over else 'is'} {owner.name}'s {role}."
         yield replace(_edge(owner, relation, named, fact, certainty), ended=over)
         return
-    if is_former(token) or _is_dead(token) or parts_couple(token):
-        return
+    verb = token.head
+    left = token.dep_ == "dobj" and verb.lemma_ in ("see", "have", "date") and negation(verb)
+    if left or is_former(token) or _is_dead(token) or parts_couple(token):
+        return  # "I don't see my therapist anymore"
     if owner.kind != "person" or (noun == "partner" and _in_business(token)):
         return
     remains = token.dep_ == "dobj" and token.head.lemma_ in words.REMAINING
@@ -176,7 +178,9 @@ def _relative(token: Token, owner: End, named: End | None, names: Names) -> Iter
 
 
 def _is_dead(relative: Token) -> bool:
-    """Return whether a clause says that a relative died: "my husband died", "I lost my sister to cancer"."""
+    """Return whether a relative died: "my husband died", "the passing of my husband", "I lost my sister to cancer"."""
+    if relative.dep_ == "pobj" and relative.head.head.lower_ in ("passing", "death", "loss"):
+        return relative.head.lower_ == "of"
     if relative.dep_ == "dobj" and relative.tag_ == "NN":
         return relative.head.lemma_ == "lose" and relative.lemma_.lower() in words.KIN
     return relative.dep_ == "nsubj" and is_death(relative.head)
@@ -292,7 +296,8 @@ _CALLS = re.compile(
     r"(?:[\"“](?P<quoted>[\w' -]{1,30})[\"”]|(?P<name>[A-Z][\w'-]{0,30})(?![\w'-]| [A-Z]))"
 )
 _HYPOTHETICAL = re.compile(
-    r"^(?:let'?s |let us |ok(?:ay)?,? |so,? )?(?:if|suppose|supposing|imagine|assume|assuming|say|pretend|what if)\b|"
+    r"(?:^|[,;:] )(?:let'?s |let us |ok(?:ay)?,? |so,? |please |can you |and )?(?:say|tell (?:them|him|her|people))\b|"
+    r"^(?:let'?s |let us |ok(?:ay)?,? |so,? )?(?:if|suppose|supposing|imagine|assume|assuming|pretend|what if)\b|"
     r"\bin (?:this|that|the) (?:scenario|example|hypothetical|simulation)\b|\bhypothetically\b",
     re.IGNORECASE,
 )

@@ -349,7 +349,7 @@ _NOT = re.compile(
 _OF_DATES = {*MONTHS, "in", "on", "since", "the", "week", "weekend", "of"}
 _CORRECTION = re.compile(
     rf"(?:^|[,;.!?]\s+)(?P<lead>{_LEAD})?(?P<meant>(?i:(?:oh,? )?i meant(?: to say)? ))?"
-    rf"(?P<right>{_NAME})(?:,? not (?P<wrong>{_NAME}))?[.!*]*$"
+    rf"(?P<right>{_NAME})(?:,? not (?P<wrong>{_NAME})|(?P<region>, {_NAME}))?[.!*]*$"
 )
 
 
@@ -384,7 +384,7 @@ def correction_of(text: str) -> Correction | None:
     match = _CORRECTION.search(text) or (_CORRECTION.search(first[0]) if first else None)
     if match is None or not (match["lead"] or match["meant"] or (match["wrong"] and not match.start())):
         return None
-    explicit = match["meant"] is not None or match["wrong"] is not None or _is_retyped(match)
+    explicit = any(match[said] is not None for said in ("meant", "wrong", "region")) or _is_retyped(match)
     return Correction(match["right"], match["wrong"], text[: match.start()], explicit)
 
 

@@ -25,7 +25,9 @@ _KEEPING = frozenset("for since until till by before after from to around of bet
 _BETWEEN = 6  # tokens from "between" to the second date
 _STANDING = frozenset("located based headquartered known called named situated".split())
 _NOMINATIVE = frozenset("i we he she they".split())
-_DANGLING = frozenset("not for of with in on to and or by about at from but as like than because that the a an".split())
+_DANGLING = frozenset(
+    "not for of with in on to and or by about at from but as like than because that the a an after before since".split()
+)
 
 
 @dataclass(frozen=True, slots=True)

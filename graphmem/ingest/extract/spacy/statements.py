@@ -157,7 +157,8 @@ def _is_of_booked(token: Token) -> bool:
     if verb.lemma_ not in words.BOOKING:
         return False
     lead = token.nbor(-1).lower_ if token.i > token.sent.start else ""
-    months = lead == "in" and any(c.lower_ == "for" and verb.i < c.i < token.i for c in verb.children)
+    booked = any(c.lower_ == "for" and verb.i < c.i < token.i for c in verb.subtree)
+    months = lead in ("in", ",") and booked  # "for our anniversary, Friday the 13th"
     back = lead == "on" and token.i > 1 and token.nbor(-2).lower_ == "back"  # "back on the 18th"
     return lead in ("for", "from") or months or back  # "signed up for the marathon in May", not "for a class yesterday"
 
