@@ -380,7 +380,7 @@ class Names:
             return  # "or": ambiguous
         last = max((t.i for t in token.conjuncts), default=token.i)
         if joins_verb(token) or all(t.lower_ not in _JOINTS for t in self.doc[token.i : last]):
-            return  # "model locomotives, N gauge": an apposition rather than a list
+            return  # "model railways, N gauge": an apposition rather than a list
         for joined in token.conjuncts:
             denied = any(c.dep_ == "neg" for c in joined.children)  # "tea, not coffee"
             if joined.i > token.i and joined.pos_ in ("NOUN", "PROPN", "PRON") and not denied:
