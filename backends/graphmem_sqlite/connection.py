@@ -57,6 +57,7 @@ _DAMAGED = "SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_FORMAT"
 _UNIQUE_VIOLATIONS = "SQLITE_CONSTRAINT_UNIQUE", "SQLITE_CONSTRAINT_PRIMARYKEY", "SQLITE_CONSTRAINT_ROWID"
 _POLL = 0.001  # seconds between attempts while another connection writes
 _IMMUTABLE = "ro&immutable=1"
+READ_ONLY = "can be read but not written; check the rights of file and folder"
 MIGRATION_MARKER = "SELECT id || ' ' || state FROM move WHERE one = 1"
 
 
@@ -153,7 +154,7 @@ class Database:
                 self._writer.execute("PRAGMA busy_timeout = 0")  # see `_execute_when_free`
             if self._key is None:
                 self._key = self._held()
-            if not self._mode.startswith("ro"):
+            if not self.is_read_only:
                 self._log_key = file_key(self._log)
         except BaseException:
             if self._key is not None:
@@ -167,6 +168,11 @@ class Database:
         except BaseException:
             self._writer.close()
             raise
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether the file, or its folder, can't be written."""
+        return self._mode.startswith("ro")
 
     @property
     def writer(self) -> sqlite3.Connection:
@@ -325,8 +331,8 @@ class Database:
         with self._lock:
             self._require_open()
             self._require_same_file()
-            if self._mode.startswith("ro"):
-                raise StoreReadOnly(f"{self.name}: can be read but not written; check the rights of file and folder")
+            if self.is_read_only:
+                raise StoreReadOnly(f"{self.name}: {READ_ONLY}")
             with self._bracket("BEGIN IMMEDIATE", "COMMIT", ("ROLLBACK",)):
                 self._owner = get_ident()
                 try:
@@ -443,7 +449,7 @@ class Database:
         SQLite does so when the last connection is closed, but not for a file that was moved: its log would be read as
         that of a file put in its place.
         """
-        if self._mode.startswith("ro"):
+        if self.is_read_only:
             return
         try:
             self._require_same_file()

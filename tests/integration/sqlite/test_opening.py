@@ -283,6 +283,16 @@ def test_a_read_only_file_in_a_read_only_folder_can_be_read(folder: Path) -> Non
     assert files_in(folder) == before
 
 
+@pytest.mark.parametrize("mode", [0o755, 0o555])
+def test_the_diagnosis_of_a_read_only_file_says_so(folder: Path, mode: int) -> None:
+    path = a_store(folder / "memory.db")
+    path.chmod(0o444)
+    folder.chmod(mode)
+    with unprivileged(), closing(store_at(path)) as store:
+        failed = [(name, detail) for name, ok, detail in store.diagnose() if not ok]
+    assert failed == [("place", f"{path}: can be read but not written; check the rights of file and folder")]
+
+
 WRITE = """
 import sys
 from graphmem.models import Episode, Scope
