@@ -32,6 +32,10 @@ INTERNAL_JOBS = frozenset({DELETED, EXPIRED, DECAY_PROGRESS, JOB, SHADOW})
 _NO_EXTRACTOR = (
     "none: episodes stay in the queue; pip install 'graphmem[spacy]', or set llm to a model as provider:model"
 )
+_EXTRACTOR_OFF = (
+    "none, as it is set: episodes stay in the queue; set extractor to auto, which is spacy after pip install "
+    "'graphmem[spacy]', or to llm:PROVIDER:MODEL"
+)
 _NO_EMBEDDINGS = (
     "none: searches and recalls compare words only; pip install 'graphmem[embeddings]', or set embeddings to a folder "
     "(minilm:FOLDER) or a model (PROVIDER:MODEL)"
@@ -138,7 +142,8 @@ class Diagnostics:
     def doctor(self, scope: Scope) -> list[Check]:
         """Check the store, the extractor and the queue of a scope."""
         checks = [Check(name=name, ok=ok, detail=detail) for name, ok, detail in self._backend.diagnose()]
-        problem = _NO_EXTRACTOR if self._extractor is None else problem_of(self._extractor)
+        absent = _EXTRACTOR_OFF if self._settings.extractor == "none" else _NO_EXTRACTOR
+        problem = absent if self._extractor is None else problem_of(self._extractor)
         name = "" if self._extractor is None else self._extractor.name
         checks.append(Check(name="extractor", ok=problem is None, detail=problem or name))
         checks += [Check(name=name, ok=True, detail=detail) for name, detail in self._features()]

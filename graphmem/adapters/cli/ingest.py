@@ -312,7 +312,8 @@ def _print_waiting(session: Session, memory: GraphMemory) -> None:
     if waiting := stats.pending_episodes:
         waits = counted(waiting, "episode waits", "episodes wait")
         out.note(f"{waits} for extraction: this extracts them, and graphmem stats lists failures")
-        out.command(session.command_line("backfill"))
+        is_off = session.settings.extractor == "none"
+        out.command(session.command_line("backfill", *(["--extractor", "spacy"] if is_off else [])))
 
 
 def _summary(report: LoadReport, files: int) -> list[tuple[str, Any]]:

@@ -244,7 +244,9 @@ class _Wizard:
 
         with _quiet(), GraphMemory.open("memory://", settings=settings, background=False) as memory:
             memory.remember(_SENTENCE)
-            if values["extractor"] != "none":
+            if values["extractor"] == "none":
+                self._out.note("extraction: none; texts are stored and searchable, and no facts are taken from them")
+            else:
                 left, stats = memory.flush(_SECONDS), memory.stats()
                 if left or stats.failed_episodes:
                     reason = stats.errors[0].error if stats.errors else str(stats.queue)

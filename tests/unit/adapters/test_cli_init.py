@@ -221,7 +221,7 @@ def test_doctor_explains_settings_with_their_values_and_origins(run: Run, monkey
 @pytest.mark.parametrize(
     ("setting", "value", "check", "remedy"),
     [
-        ("extractor", "none", "extractor", "graphmem[spacy]"),
+        ("extractor", "none", "extractor", "none, as it is set: episodes stay in the queue; set extractor to auto"),
         ("embeddings", "none", "embeddings", "graphmem[embeddings]"),
         ("redact", "off", "redaction", "set redact to"),
         ("detect_injection", "false", "injection detection", "set detect_injection to true"),

@@ -104,6 +104,16 @@ def test_eval_of_a_file_that_is_not_there_names_it(talk: Shell) -> None:
     assert "nothing.jsonl" in ran.err
 
 
+def test_what_waits_because_of_a_setting_is_extracted_by_the_command_that_is_printed(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRAPHMEM_EXTRACTOR", "none")
+    said = shell.run("remember", "I work at Initech.", "--speaker", "Maya")
+    command = said.err.splitlines()[-1].split()
+    assert command == ["graphmem", "backfill", "--extractor", "spacy"]
+    assert "extracted     1" in shell.run(*command[1:]).out
+
+
 def test_reindex_tells_how_much_it_read(talk: Shell) -> None:
     assert talk.run("reindex", "--yes", "--json").document == {"scope": "default", "indexed": 3}
     assert talk.run("search", "chess", "--k", "1", "--json").document["found"][0]["episode"]["external_id"] == "t2"
