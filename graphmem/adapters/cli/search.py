@@ -54,7 +54,13 @@ def search(
     k: Annotated[
         int | None,
         typer.Option(
-            "--k", "-k", min=1, max=100_000, help="Maximum number of episodes. [default: setting search_limit]"
+            "--k",
+            "-k",
+            "--limit",
+            "-n",
+            min=1,
+            max=100_000,
+            help="Maximum number of episodes. [default: setting search_limit]",
         ),
     ] = None,
     asked_by: AskedByOption = None,

@@ -114,6 +114,11 @@ def test_what_waits_because_of_a_setting_is_extracted_by_the_command_that_is_pri
     assert "extracted     1" in shell.run(*command[1:]).out
 
 
+@pytest.mark.parametrize("option", ["--k", "-k", "--limit", "-n"])
+def test_the_number_of_episodes_has_the_name_of_other_limits_too(talk: Shell, option: str) -> None:
+    assert len(talk.run("search", "chess", option, "1", "--json").document["found"]) == 1
+
+
 def test_reindex_tells_how_much_it_read(talk: Shell) -> None:
     assert talk.run("reindex", "--yes", "--json").document == {"scope": "default", "indexed": 3}
     assert talk.run("search", "chess", "--k", "1", "--json").document["found"][0]["episode"]["external_id"] == "t2"
