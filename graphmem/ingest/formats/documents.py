@@ -37,11 +37,17 @@ def documents(source: Source, refused: Report) -> Iterator[Document]:
     for raw, shown, metadata in _shown(note, found) if source.format == "markdown" else ((p, p, {}) for p in found):
         yield Document(
             text=shown.text,
-            title=" > ".join(shown.path) or root,
+            title=_title(root, shown),
             occurred_at=at,
             external_id=source.id_from(" > ".join(raw.path) or root, raw.text),
             metadata={**metadata, "file": source.name, "line": shown.line},
         )
+
+
+def _title(name: str | None, passage: Passage) -> str | None:
+    """Return the path of the headings of a passage, below the name of its document if no heading is its title."""
+    is_below = passage.level > 1 and name not in (None, *passage.path[:1])
+    return " > ".join(((name,) if is_below and name else ()) + passage.path) or name
 
 
 def _shown(note: Note, found: Iterator[Passage]) -> Iterator[tuple[Passage, Passage, dict[str, Scalar]]]:
@@ -56,7 +62,7 @@ def _shown(note: Note, found: Iterator[Passage]) -> Iterator[tuple[Passage, Pass
     def shown(raw: Passage, tags: dict[str, None]) -> tuple[Passage, Passage, dict[str, None]]:
         links = dict(of_note)
         path, text = (tuple(without_markup(each, tags, links) for each in part) for part in (raw.path, [raw.text]))
-        return raw, Passage(path, text[0], raw.line), links
+        return raw, Passage(path, text[0], raw.line, raw.level), links
 
     head = [shown(raw, note.tags) for raw in islice(found, _TAGGED)]
     if not head and (text := note.text):

@@ -17,11 +17,15 @@ _FEW_LINES = 3
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A section of a text: its headings (outermost first), its words, and the number of its first line."""
+    """A section of a text: its headings (outermost first), its words, and the number of its first line.
+
+    `level` is that of the outermost heading, from 1 to 6; 0 without one.
+    """
 
     path: tuple[str, ...]
     text: str
     line: int
+    level: int = 0
 
 
 def passages(lines: Iterator[tuple[int, str]], *, markdown: bool = False) -> Iterator[Passage]:
@@ -50,7 +54,7 @@ def passages(lines: Iterator[tuple[int, str]], *, markdown: bool = False) -> Ite
         if markdown and not fence and (found := _heading(text, holder)):
             yield from holder.drain()
             headings = [known for known in headings if known[0] < found[0]] + [found]
-            holder.path = tuple(name for _, name in headings)
+            holder.path, holder.level = tuple(name for _, name in headings), headings[0][0]
             continue
         before = fence
         if markdown:
@@ -90,6 +94,7 @@ class _Holder:
 
     def __init__(self) -> None:
         self.path: tuple[str, ...] = ()
+        self.level = 0
         self._done: list[str] = []
         self._done_size = 0
         self._done_line = 0
@@ -121,7 +126,7 @@ class _Holder:
         rest = "\n".join(self._lines)
         while len(rest) > _LIMIT:
             cut = self._block or _cut(rest, by_line=in_code or _is_by_line(rest[:_LIMIT]))
-            yield Passage(self.path, rest[:cut].strip(), self._line)
+            yield Passage(self.path, rest[:cut].strip(), self._line, self.level)
             self._line += rest.count("\n", 0, cut)
             rest, self._block = rest[cut:].lstrip(), 0
         self._lines, self._size = ([rest], len(rest) + 1) if rest else ([], 0)
@@ -145,7 +150,7 @@ class _Holder:
         text = "\n\n".join(self._done).strip()
         self._done, self._done_size = [], 0
         if text:
-            yield Passage(self.path, text, self._done_line)
+            yield Passage(self.path, text, self._done_line, self.level)
 
 
 def _is_by_line(text: str) -> bool:

@@ -129,6 +129,22 @@ def test_a_note_of_properties_alone_has_them_as_its_text(tmp_path: Path) -> None
     assert notes(tmp_path, "---\ntags: [a]\n---\n") == []
 
 
+@pytest.mark.parametrize(
+    ("text", "titles"),
+    [
+        ("She codes.\n## Meetings\nMonday\n### Next\nFriday", ["Ana", "Ana > Meetings", "Ana > Meetings > Next"]),
+        ("## Meetings\nMonday\n# Later\nFriday", ["Ana > Meetings", "Later"]),
+        ("# Ana Silva\nShe codes.\n## Meetings\nMonday", ["Ana Silva", "Ana Silva > Meetings"]),
+        ("---\ntitle: CTO\n---\n## Meetings\nMonday", ["CTO > Meetings"]),
+        ("## Ana\nShe codes.\n### Meetings\nMonday", ["Ana", "Ana > Meetings"]),
+    ],
+)
+def test_headings_without_a_title_among_them_are_below_the_name_of_the_note(
+    tmp_path: Path, text: str, titles: list[str]
+) -> None:
+    assert [note.title for note in notes(tmp_path, text, "Ana.md")] == titles
+
+
 def test_properties_are_no_names_of_graphmem(tmp_path: Path) -> None:
     [note] = notes(tmp_path, "---\nfile: other.md\nline: 7\nsource_path: /etc\n---\nHi")
     assert note.metadata == {"file": "note.md", "line": 6}
