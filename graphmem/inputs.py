@@ -112,6 +112,15 @@ class _Item(Model):
 
     @model_validator(mode="before")
     @classmethod
+    def _leave_out_none(cls, fields: Any) -> Any:
+        """Return the fields without those that are None, which stand for their defaults; a text is required."""
+        if not isinstance(fields, dict):
+            return fields
+        given = cast("dict[str, Any]", fields)
+        return {name: value for name, value in given.items() if value is not None or name == "text"}
+
+    @model_validator(mode="before")
+    @classmethod
     def _keep_offset(cls, fields: Any) -> Any:
         """Store the UTC offset of the time in the metadata before its conversion to UTC."""
         if not isinstance(fields, dict):
@@ -340,9 +349,9 @@ class ItemFields(TypedDict, total=False):
     title: str | None
     occurred_at: datetime | str | None
     external_id: str | None
-    metadata: Mapping[str, Scalar]
-    attachments: Sequence[Attachment | Mapping[str, Any]]
-    tool_calls: Sequence[ToolCall | Mapping[str, Any]]
+    metadata: Mapping[str, Scalar] | None
+    attachments: Sequence[Attachment | Mapping[str, Any]] | None
+    tool_calls: Sequence[ToolCall | Mapping[str, Any]] | None
     tool_call_id: str | None
     has_injection_flags: bool
     trust: Trust | None

@@ -290,6 +290,13 @@ def test_a_refusal_names_the_argument_once(
         getattr(memory, method)(**given)
 
 
+def test_a_field_that_is_none_is_not_given(memory: GraphMemory) -> None:
+    options: dict[str, Any] = dict.fromkeys(["speaker", "title", "metadata", "attachments", "tool_calls", "trust"])
+    for turn in ("I live in Oslo", {"text": "I live in Oslo", **options}):
+        [episode] = memory.episodes([memory.remember(turn, **options).episode_id])
+        assert (episode.metadata, episode.attachments, episode.source) == ({}, (), "message")
+
+
 def test_a_result_holds_the_question_as_it_was_asked(memory: GraphMemory) -> None:
     assert memory.recall("Where do I work?", asked_by="Maya Chen").query == "Where do I work?"
 
