@@ -85,6 +85,7 @@ def _time(value: Any, parse: ValidatorFunctionWrapHandler) -> datetime:
         raise ValueError("a time is a datetime or an ISO 8601 text with a time zone, not a number")
     if isinstance(value, date) and not isinstance(value, datetime):
         value = value.isoformat()
+    given = value
     if isinstance(value, str):
         value = first_day(value)
         if _DATE.fullmatch(value):
@@ -94,9 +95,9 @@ def _time(value: Any, parse: ValidatorFunctionWrapHandler) -> datetime:
     try:
         return parse(value)
     except ValidationError:
-        if not isinstance(value, str):
+        if not isinstance(given, str):
             raise
-        raise ValueError(no_time(value)) from None
+        raise ValueError(no_time(given)) from None
 
 
 def first_day(text: str) -> str:

@@ -125,7 +125,7 @@ def test_results_are_sequences(memory: GraphMemory, ask: Callable[[GraphMemory],
     assert list(reversed(found)) == listed[::-1]
 
 
-@pytest.mark.parametrize("text", ["last week", "1767225600", "12", "-5", "2026.5", "1e9", "NaN"])
+@pytest.mark.parametrize("text", ["last week", "2026-13", "20261301", "1767225600", "12", "-5", "2026.5", "1e9", "NaN"])
 def test_a_time_that_is_none_is_told_with_how_to_write_one(memory: GraphMemory, text: str) -> None:
     with pytest.raises(InvalidInput, match=rf"'{text}' is not a time; write ISO 8601, for example 2026-01-31 or"):
         memory.recall("Where does Maya Chen work?", as_of=text)
