@@ -57,7 +57,8 @@ def open_backend(url: str, *, offered: Mapping[str, object] | None = None, **opt
         raise InvalidInput(f"store URL {url!r:.120}: expected a text; for a file, write f'sqlite:///{{path}}'")
     match = re.match(r"([a-z][a-z0-9]*)(\+[a-z0-9]+)?:", url)
     if match is None:
-        raise InvalidInput(f"store URL {masked(url)!r}: expected scheme:…, for example sqlite:///memory.db")
+        file = url if re.fullmatch(r"[\w./-]{1,200}", url) else "memory.db"
+        raise InvalidInput(f"store URL {masked(url)!r}: expected scheme:…; for a file, write sqlite:///{file}")
     scheme = match[1]
     if scheme not in installed_backends():
         installed_backends.cache_clear()  # it may have been installed meanwhile, as in a notebook

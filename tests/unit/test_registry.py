@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib.metadata import EntryPoint
 
 import pytest
@@ -22,9 +23,18 @@ def test_a_url_opens_its_backend() -> None:
     backend.close()
 
 
-@pytest.mark.parametrize("url", ["", "memory.db", "/tmp/x.db", "://", "SQLITE:///x.db"])
-def test_what_is_no_url_is_refused_with_an_example(url: str) -> None:
-    with pytest.raises(InvalidInput, match=r"sqlite:///memory\.db"):
+@pytest.mark.parametrize(
+    ("url", "example"),
+    [
+        ("", "sqlite:///memory.db"),
+        ("notes/my.db", "sqlite:///notes/my.db"),
+        ("/tmp/x.db", "sqlite:////tmp/x.db"),
+        ("://", "sqlite:///memory.db"),
+        ("SQLITE:///x.db", "sqlite:///memory.db"),
+    ],
+)
+def test_what_is_no_url_is_refused_with_the_url_of_a_file(url: str, example: str) -> None:
+    with pytest.raises(InvalidInput, match=f"for a file, write {re.escape(example)}$"):
         open_backend(url)
 
 
