@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from graphmem.results import Fact
     from graphmem.visualize import PictureFormat
 
+_SCOPES_SHOWN = 10
 _QUOTED = 300  # characters of an episode that are quoted
 _AMPLE_TOKENS = 4000  # a budget into which something of every answer fits
 
@@ -406,7 +407,8 @@ def _explain_empty(memory: GraphMemory, message: str) -> str:
     if counts.episodes:
         return f"{message}: no facts were extracted from the {counted(counts.episodes, 'episode')} of the scope"
     others = [str(scope) for scope in memory.admin.scopes() if scope != memory.scope]
-    hint = f"; scopes with data: {', '.join(others[:10])}" if others else ""
+    more = f" and {len(others) - _SCOPES_SHOWN:,} more (graphmem scopes)" if len(others) > _SCOPES_SHOWN else ""
+    hint = f"; scopes with data: {', '.join(others[:_SCOPES_SHOWN])}{more}" if others else ""
     return f"{message}: the scope {str(memory.scope)!r} is empty{hint}"
 
 

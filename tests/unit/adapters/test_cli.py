@@ -509,6 +509,16 @@ def test_a_mistyped_variable_is_one_line_that_names_the_setting(filled: Shell) -
     )
 
 
+def test_of_many_scopes_the_number_of_those_that_are_not_shown_is_told(shell: Shell) -> None:
+    shell.write("facts.csv", TRIPLES)
+    for number in range(12):
+        shell.run("ingest", "facts.csv", "--extractor", "none", "--scope", f"s{number:02}")
+    told = shell.run("facts", "Nobody").err
+    assert told.endswith(
+        "scopes with data: s00, s01, s02, s03, s04, s05, s06, s07, s08, s09 and 2 more (graphmem scopes)\n"
+    )
+
+
 def test_a_scope_that_is_printed_can_be_passed_back(shell: Shell) -> None:
     shell.write("facts.csv", TRIPLES)
     for scope in ("users/a b%2Fc", "/a%2Fb"):
