@@ -172,7 +172,7 @@ class Summaries:
     """
 
     def __init__(self, model: BaseChatModel | str, *, timeout: float | None) -> None:
-        self._chat = Chat(model, "summaries of communities", timeout=timeout, concurrency=AT_ONCE)
+        self._chat = Chat(model, timeout=timeout, concurrency=AT_ONCE)
 
     def describe(self, materials: Sequence[Material]) -> list[Description | ExtractionFailed]:
         """Return the model's description of each community, or the error that prevented it."""

@@ -37,8 +37,6 @@ class Chat(LazyModel):
     ----------
     model, timeout
         See `LazyModel`.
-    what
-        Purpose of the model, for the error message.
     concurrency
         Maximum number of parallel prompts.
 
@@ -48,9 +46,9 @@ class Chat(LazyModel):
         If LangChain isn't installed.
     """
 
-    def __init__(self, model: BaseChatModel | str, what: str, *, timeout: float | None, concurrency: int = 1) -> None:
+    def __init__(self, model: BaseChatModel | str, *, timeout: float | None, concurrency: int = 1) -> None:
         if isinstance(model, str) and find_spec("langchain") is None:
-            raise MissingExtra(what, "langchain")
+            raise MissingExtra(f"the language model {model}", "langchain")
         super().__init__(model, timeout)
         self._calls = TimedCalls[str]("graphmem-llm", concurrency, self.timeout)
 

@@ -342,7 +342,7 @@ def test_the_span_of_a_call_that_times_out_ends_when_its_caller_gets_the_error(
         return "yes"
 
     try:
-        [reply] = Chat(ScriptedChat(answer=answer), "the test", timeout=0.05).ask(["Is it so?"])
+        [reply] = Chat(ScriptedChat(answer=answer), timeout=0.05).ask(["Is it so?"])
         assert isinstance(reply, NoReply)
         call = recorded.named("chat ScriptedChat")
         assert not answered.is_set()

@@ -91,7 +91,7 @@ class LLMExtractor:
     ) -> None:
         needed = ("json_repair", "langchain_core", *(("langchain",) if isinstance(model, str) else ()))
         if any(find_spec(package) is None for package in needed):
-            raise MissingExtra("LLMExtractor", "langchain")
+            raise MissingExtra("extraction by a language model", "langchain")
         if timeout is None:
             timeout = seconds_for(model if isinstance(model, str) else name_of(model))
         if not (math.isfinite(timeout) and timeout > 0):

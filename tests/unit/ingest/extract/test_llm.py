@@ -304,7 +304,7 @@ def test_without_langchain_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -
         return None
 
     monkeypatch.setattr("graphmem.ingest.extract.llm.find_spec", absent)
-    with pytest.raises(MissingExtra, match=r"graphmem\[langchain\]"):
+    with pytest.raises(MissingExtra, match=r"^extraction by a language model .*graphmem\[langchain\]"):
         LLMExtractor("openai:x")
 
 
