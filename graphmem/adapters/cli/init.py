@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _SENTENCE = "Maya Chen works at Initech."
-_SECONDS = 120.0  # for the first extraction of a model
+_SECONDS = 120.0  # for the first extraction of a model, and for its first vectors
 _CALLS, _TOKENS_IN, _TOKENS_OUT = 300, 903_000, 135_000  # per 1,000 turns, docs/concepts/extraction.md
 _STORE_HINT = (
     "Neo4j 5 with Graph Data Science in a container: make neo4j-up in a checkout of graphmem, or "
@@ -237,7 +237,7 @@ class _Wizard:
     def _run_models(self, values: Mapping[str, Any]) -> None:
         from graphmem.errors import ExtractionFailed
 
-        settings = _settings(values)
+        settings = _settings({**values, "index_wait": _SECONDS})
         if not self._checks:
             return
         from graphmem.memory import GraphMemory

@@ -77,6 +77,12 @@ def test_without_questions_the_defaults_are_checked_and_written(run: Run) -> Non
     assert Settings.load().extractor == "none"
 
 
+def test_the_check_of_search_waits_for_a_model_that_is_slow_to_load(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRAPHMEM_INDEX_WAIT", "0")
+    done = run("init", "--yes", *LOCAL)
+    assert "search: ok" in done.err.splitlines()
+
+
 def test_variables_are_the_defaults_of_store_and_scope(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GRAPHMEM_STORE", "sqlite:///mine.db")
     monkeypatch.setenv("GRAPHMEM_SCOPE", "team/one")
