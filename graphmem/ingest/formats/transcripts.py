@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime, tzinfo
+from datetime import date, datetime, tzinfo
 from itertools import chain, islice
 
 from graphmem.errors import InvalidInput
@@ -18,8 +19,15 @@ from graphmem.models import Attachment
 
 _NAME = r"(?P<name>[^\W\d_][^:\t\n]{0,39}?)"
 _CLOCK = r"(?P<clock>\d{1,2}:\d\d(?::\d\d)?)"
-_LINE = re.compile(rf"(?P<half>午前|午後)?{_CLOCK}\t(?P<name>[^\t\n]*)\t(?P<text>.*)")
-_DAY = re.compile(r"(\d{4})[/.](\d{1,2})[/.](\d{1,2}) ?(?:\(.\)|.曜日)?\s*$")
+_LINE = re.compile(
+    rf"(?P<before>午前|午後|上午|下午)?{_CLOCK} ?(?P<after>[AaPp][Mm])?\t(?P<name>[^\t\n]*)\t(?P<text>.*)"
+)
+_WEEKDAYS = "Mon Tue Wed Thu Fri Sat Sun".split()
+_DAY = re.compile(
+    r"(\d{4})[/.](\d{1,2})[/.](\d{1,2})"
+    r"(?: ?[(（][^()（）]{1,12}[)）]| ?.曜日| ?星期.| (?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day| ?)\s*$"
+)
+_ENGLISH_DAY = re.compile(rf"({'|'.join(_WEEKDAYS)}), (\d{{1,2}})/(\d{{1,2}})/(\d{{4}})\s*$")
 _TIMED = re.compile(rf"\[?{_CLOCK}\]? {{1,4}}{_NAME}: (?P<text>.*)")
 _HEADED = re.compile(rf"{_NAME} {{1,4}}\(?{_CLOCK}\)?(?P<text>)\s*$")
 _PLAIN = re.compile(rf"{_NAME}: (?P<text>.+)")
@@ -42,7 +50,7 @@ _FILES = {
         "file": "ファイル File",
     }.items()
     for word in words.split()
-}
+} | {"[Voice message]": "audio"}
 
 
 @dataclass(slots=True)
@@ -55,15 +63,19 @@ class _Said:
 
 
 def kind_of(lines: Sequence[str]) -> re.Pattern[str] | None:
-    """Return the kind of lines with a speaker if these are of a transcript: most are, and two speakers speak twice."""
+    """Return the kind of lines with a speaker if these are of a transcript: most are, and two speakers speak twice.
+
+    A chat that says that it is of LINE may be shorter.
+    """
     lines = [line for line in lines if line.strip()]
     for kind, share in _SHARES:
         found = [match for match in map(kind.match, lines) if match]
         names = Counter(match["name"] for match in found if match["name"])
         repeated = sum(count > 1 for count in names.values())
-        if len(found) < share * len(lines) or repeated < 2:
+        if kind is _LINE and not (found and any(map(_day_of, lines))):
             continue
-        if kind is _LINE and not any(map(_DAY.match, lines)):
+        is_named = kind is _LINE and lines[0].startswith("[LINE]")
+        if not is_named and (len(found) < share * len(lines) or repeated < 2):
             continue
         if kind is _PLAIN and not _is_talk(names, [match["text"] for match in found]):
             continue
@@ -124,12 +136,12 @@ def _said(
     for number, raw in lines:
         line = raw.rstrip()
         match = kind.match(line)
-        new_day = _DAY.match(line) if kind is _LINE else None
+        new_day = _day_of(line) if kind is _LINE else None
         if (match or new_day) and said is not None:
             yield said
             said = None
         if new_day:
-            day = (int(new_day[1]), int(new_day[2]), int(new_day[3]))
+            day = new_day
         elif match and match["name"].strip():
             at = _moment(day, match, zone) if day and zone else None
             said = _Said(
@@ -145,9 +157,23 @@ def _said(
         yield said
 
 
+def _day_of(line: str) -> tuple[int, int, int] | None:
+    """Return year, month and day of a line of LINE that is a date; the weekday tells whether the month comes first."""
+    if found := _DAY.match(line):
+        return int(found[1]), int(found[2]), int(found[3])
+    if (found := _ENGLISH_DAY.match(line)) is None:
+        return None
+    first, second, year = int(found[2]), int(found[3]), int(found[4])
+    for month, day in ((first, second), (second, first)):
+        with suppress(ValueError):
+            if _WEEKDAYS[date(year, month, day).weekday()] == found[1]:
+                return year, month, day
+    return None
+
+
 def _moment(day: tuple[int, int, int], match: re.Match[str], zone: tzinfo) -> datetime | None:
     hour, minute = match["clock"].split(":")[:2]
     try:
-        return datetime(*day, hour_of(hour, match["half"]), int(minute), tzinfo=zone)
+        return datetime(*day, hour_of(hour, match["before"] or match["after"]), int(minute), tzinfo=zone)
     except ValueError:
         return None

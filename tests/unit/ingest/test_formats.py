@@ -777,6 +777,24 @@ def test_a_line_export_has_dates_and_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("day", "clock", "hour"),
+    [
+        ("Fri, 01/02/2026", "8:45PM", 20),
+        ("Fri, 2/1/2026", "8:45 pm", 20),
+        ("2026/01/02(Fri)", "20:45", 20),
+        ("2026.01.02 Friday", "12:45 AM", 0),
+        ("2026/01/02（週五）", "下午08:45", 20),
+        ("2026.01.02 星期五", "上午08:45", 8),
+    ],
+)
+def test_a_line_export_may_have_the_dates_of_other_languages(tmp_path: Path, day: str, clock: str, hour: int) -> None:
+    content = f"[LINE] Chat history with Ken\nSaved on: 1/3/2026, 10:00\n\n{day}\n{clock}\tKen\tI bought a boat\n"
+    [turn], refused = turns_of(tmp_path, "line.txt", content, zone=BERLIN)
+    assert (turn.speaker, turn.text, refused) == ("Ken", "I bought a boat", [])
+    assert turn.occurred_at == datetime(2026, 1, 2, hour, 45, tzinfo=BERLIN)
+
+
+@pytest.mark.parametrize(
     "content",
     [
         "Maya: I live in Austin.\nNate: I play chess.\n",
