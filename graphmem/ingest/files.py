@@ -40,6 +40,7 @@ from graphmem.results import MAX_REJECTED, LoadReport, Rejected
 
 R = TypeVar("R")
 
+_OFFICE = frozenset({"[Content_Types].xml", "content.xml"})  # in files of Microsoft Office and of LibreOffice
 _PLACEHOLDER = re.compile(r"\{\{\s{0,4}(?:title|date|time)\b|<%")
 
 
@@ -204,7 +205,9 @@ def _readable(
     found = [file for file, form in forms.items() if form not in ("json", "html") or file.parent not in chatgpt]
     if not found:
         seen = named([str(file) if isinstance(file, Path) else file.at for file in files])
-        raise InvalidInput(f"{where}: no {', '.join(SUFFIXES)} file to be read in this {kind}; it holds {seen}")
+        is_office = any(isinstance(file, Member) and file.at in _OFFICE for file in files)
+        hint = ". Save a document of an office program as text, HTML or CSV" if is_office else ""
+        raise InvalidInput(f"{where}: no {', '.join(SUFFIXES)} file to be read in this {kind}; it holds {seen}{hint}")
     return found
 
 

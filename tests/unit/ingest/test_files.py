@@ -142,7 +142,7 @@ def encrypted(data: bytes) -> bytes:
         (
             {"[Content_Types].xml": "<x/>", "word/document.xml": "<x/>"},
             bytes,
-            r"file to be read in this zip archive; it holds \[Content_Types\]\.xml, word/document\.xml",
+            r"to be read in this zip archive; it holds \[Content_Types\]\.xml, word/document\.xml\. Save a .* as text",
         ),
         ({}, bytes, "it holds none"),
         ({"a.json": "[{}]"}, encrypted, "a.json, line 1: .* is encrypted.*; unpack the archive"),
