@@ -429,6 +429,10 @@ class Notes:
     limit: int = 10
     actions: Sequence[Action] = ACTIONS
 
+    def __post_init__(self) -> None:
+        if unknown := [action for action in self.actions if action not in ACTIONS]:
+            raise InvalidInput(f"actions: {unknown[0]!r:.50} is none of {', '.join(ACTIONS)}")
+
     def manage_memory(self, content: str | None = None, action: Action = "create", id: str | None = None) -> str:  # noqa: A002 - as LangMem names it
         """Create, update or delete a note, and return what was done."""
         try:

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from graphmem.adapters.agents import ACTIONS, MANAGE, SEARCH, Action, Conversation, Notes
 from graphmem.errors import InvalidInput, MissingExtra, NotFound
-from graphmem.inputs import to_limit
+from graphmem.inputs import to_limit, to_text
 from graphmem.memory import GraphMemory
 from graphmem.messages import digest, is_message
 from graphmem.models import Episode, new_id
@@ -53,7 +53,7 @@ class GraphMemorySession(SessionABC):
         assistant: str | None = None,
         limit: int = 1000,
     ) -> None:
-        if not session_id:
+        if not to_text("session_id", session_id or ""):
             raise InvalidInput("session_id: expected the id of a conversation, got an empty value")
         self.session_id = session_id
         self.session_settings: SessionSettings | None = SessionSettings(limit=to_limit(limit))

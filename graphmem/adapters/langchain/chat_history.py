@@ -19,7 +19,7 @@ from langchain_core.messages import (
 
 from graphmem.adapters.agents import Conversation, id_of
 from graphmem.errors import InvalidInput, NotFound
-from graphmem.inputs import to_limit
+from graphmem.inputs import to_limit, to_text
 from graphmem.memory import GraphMemory
 from graphmem.messages import tool_calls_of
 from graphmem.models import Episode
@@ -58,7 +58,7 @@ class GraphMemoryChatMessageHistory(BaseChatMessageHistory):
         limit: int = 1000,
     ) -> None:
         super().__init__()
-        if not session_id:
+        if not to_text("session_id", session_id or ""):
             raise InvalidInput("session_id: expected the id of a conversation, got an empty value")
         self._memory = memory
         self._session_id = session_id

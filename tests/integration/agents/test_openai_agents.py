@@ -206,9 +206,10 @@ def test_an_agent_uses_the_tools(memory: GraphMemory) -> None:
     assert "Maya prefers tea." in outputs[1]
 
 
-def test_a_session_needs_a_name(memory: GraphMemory) -> None:
+@pytest.mark.parametrize("session_id", ["", None, 5])
+def test_a_session_needs_a_name(memory: GraphMemory, session_id: Any) -> None:
     with pytest.raises(InvalidInput, match="session_id"):
-        GraphMemorySession(memory, "")
+        GraphMemorySession(memory, session_id)
 
 
 def test_without_the_package_the_error_names_the_extra(tmp_path: Path) -> None:

@@ -234,9 +234,10 @@ def test_a_cleared_session_is_empty_and_others_stay(memory: GraphMemory) -> None
     assert [message.content for message in history.messages] == ["Hello"]
 
 
-def test_a_session_needs_a_name(memory: GraphMemory) -> None:
+@pytest.mark.parametrize("session_id", ["", None, 5])
+def test_a_session_needs_a_name(memory: GraphMemory, session_id: Any) -> None:
     with pytest.raises(InvalidInput, match="session_id"):
-        GraphMemoryChatMessageHistory(memory, "")
+        GraphMemoryChatMessageHistory(memory, session_id)
 
 
 def test_what_is_forgotten_in_a_run_is_not_stored_again_by_it(memory: GraphMemory) -> None:

@@ -13,7 +13,7 @@ from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from graphmem import GraphMemory, Turn
+from graphmem import GraphMemory, InvalidInput, Turn
 from graphmem.adapters.langchain import memory_tools
 from tests.integration.langchain.test_middleware import Scripted
 
@@ -122,6 +122,8 @@ def test_actions_can_be_restricted(memory: GraphMemory) -> None:
     manage, _ = tools(memory, actions=("create",))
     note = created(manage, "Maya prefers tea.")
     assert manage.invoke({"action": "delete", "id": note}) == "Error: action: expected one of create, got 'delete'"
+    with pytest.raises(InvalidInput, match="actions: 'drop' is none of create, update, delete"):
+        tools(memory, actions=("create", "drop"))
 
 
 def test_a_memory_that_is_away_is_a_text(memory: GraphMemory) -> None:
