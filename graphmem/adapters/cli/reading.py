@@ -30,6 +30,7 @@ from graphmem.adapters.cli.session import (
     one_of,
     point_in_time,
     strategy,
+    unmatched,
     with_kept_trace,
 )
 from graphmem.text import counted
@@ -106,7 +107,7 @@ def recall(
         if trace and not session.out.as_json:
             session.note_trace(found.trace_id)
         if not found.facts:
-            session.nothing(_explain_empty(memory, f"no fact found for {query!r}"))
+            session.nothing(_explain_empty(memory, f"no fact found for {query!r}", filters))
 
 
 def context(
@@ -144,7 +145,7 @@ def context(
         if not block:
             if ask(budget_tokens=_AMPLE_TOKENS):
                 session.nothing(f"nothing of what was found for {query!r} fits into the budget; raise --budget")
-            session.nothing(_explain_empty(memory, f"nothing found that answers {query!r}"))
+            session.nothing(_explain_empty(memory, f"nothing found that answers {query!r}", filters))
 
 
 def sessions(
@@ -397,8 +398,10 @@ def quote(episode: Episode) -> str:
     return f"{who}, {episode.occurred_at:%Y-%m-%d}: “{text}”{attached}"
 
 
-def _explain_empty(memory: GraphMemory, message: str) -> str:
+def _explain_empty(memory: GraphMemory, message: str, filters: Filters = None) -> str:
     counts: Any = memory.stats()
+    if counts.episodes and (reason := unmatched(memory, filters)):
+        return f"{message}{reason}"
     if counts.edges or counts.entities:
         return message
     if counts.pending_episodes:

@@ -26,6 +26,7 @@ from graphmem.adapters.cli.session import (
     point_in_time,
     reason_of,
     strategy,
+    unmatched,
     with_kept_trace,
 )
 from graphmem.text import counted
@@ -110,7 +111,8 @@ def search(
         if trace and not session.out.as_json:
             session.note_trace(found.trace_id)
         if not len(found):
-            empty = "" if memory.stats().episodes else f": the scope {str(memory.scope)!r} has none"
+            is_empty = not memory.stats().episodes
+            empty = f": the scope {str(memory.scope)!r} has none" if is_empty else unmatched(memory, filters)
             session.nothing(f"no episode found for {query!r}{empty}")
 
 

@@ -82,6 +82,13 @@ def with_kept_trace(memory: GraphMemory, found: Traced) -> Traced:
     return found
 
 
+def unmatched(memory: GraphMemory, filters: Filters) -> str:
+    """Return the end of a message that nothing was found, if that is because no episode matches the filters."""
+    if filters is None or memory.episodes(filters=filters, limit=1):
+        return ""
+    return ": no episode matches the filters, which compare names and ids as they are stored"
+
+
 def ask(question: str, *, yes: bool) -> None:
     """Ask for confirmation before a change of many rows; without a terminal or input, --yes is required."""
     if yes:

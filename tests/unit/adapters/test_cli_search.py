@@ -119,6 +119,13 @@ def test_the_number_of_episodes_has_the_name_of_other_limits_too(talk: Shell, op
     assert len(talk.run("search", "chess", option, "1", "--json").document["found"]) == 1
 
 
+@pytest.mark.parametrize("command", ["search", "recall", "context"])
+def test_a_filter_that_no_episode_matches_is_the_reason_that_nothing_is_found(talk: Shell, command: str) -> None:
+    told = ": no episode matches the filters, which compare names and ids as they are stored\n"
+    assert talk.run(command, "Who plays chess?", "--speaker", "nate").err.endswith(told)
+    assert "filters" not in talk.run("recall", "Who plays chess?", "--speaker", "Nate").err
+
+
 def test_reindex_tells_how_much_it_read(talk: Shell) -> None:
     assert talk.run("reindex", "--yes", "--json").document == {"scope": "default", "indexed": 3}
     assert talk.run("search", "chess", "--k", "1", "--json").document["found"][0]["episode"]["external_id"] == "t2"
