@@ -33,7 +33,8 @@ PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(PROCESSES) --dist
 REPORT = --junitxml=build/tests
 
 demo:
-	@if [ -e $(READY) ]; then $(BIN)/graphmem demo; else $(MAKE) -s $(DEMO)/.ready && $(DEMO)/bin/graphmem demo; fi
+	@if [ -e $(READY) ]; then bin=$(BIN); else $(MAKE) -s $(DEMO)/.ready && bin=$(DEMO)/bin; fi && \
+	  $$bin/graphmem demo && printf '\nHere, graphmem is %s/graphmem.\n' $$bin
 
 environment: $(READY)
 
