@@ -41,6 +41,13 @@ def test_all_brings_every_extra_but_the_kit_and_agent_frameworks() -> None:
     assert set(line.removeprefix("graphmem[").removesuffix("]").split(",")) == EXTRAS.keys() - apart
 
 
+@pytest.mark.parametrize(("page", "shown"), [("README.md", "`graphmem[{}]`"), ("docs/how-to/install.md", "`{}`")])
+def test_the_table_of_extras_has_each_of_them(page: str, shown: str) -> None:
+    rows = [line for line in (ROOT / page).read_text("utf-8").splitlines() if line.startswith("| ")]
+    first = " ".join(row.split("|")[1] for row in rows)
+    assert [extra for extra in EXTRAS if shown.format(extra) not in first] == []
+
+
 def needed(asked: list[str]) -> set[str]:
     """Return the names of all distributions that some requirements bring on this platform."""
     todo, seen = [Requirement(line) for line in asked], set[tuple[str, frozenset[str]]]()
