@@ -240,7 +240,10 @@ def backfill(
     if left.queue.state != "running":
         session.out.note(f"extraction is {left.queue}")
     if waiting and not report.extracted:
-        session.out.note("nothing was extracted; for the reason, see graphmem doctor and graphmem stats")
+        reason = "for the reason, see graphmem doctor and graphmem stats"
+        if extractor is None and session.settings.extractor == "none":
+            reason = "the setting extractor is none; --extractor spacy names another"
+        session.out.note(f"nothing was extracted; {reason}")
         raise typer.Exit(FAILED)
 
 

@@ -111,6 +111,7 @@ def test_what_waits_because_of_a_setting_is_extracted_by_the_command_that_is_pri
     said = shell.run("remember", "I work at Initech.", "--speaker", "Maya")
     command = said.err.splitlines()[-1].split()
     assert command == ["graphmem", "backfill", "--extractor", "spacy"]
+    assert shell.run("backfill").err.endswith("the setting extractor is none; --extractor spacy names another\n")
     assert "extracted     1" in shell.run(*command[1:]).out
 
 
