@@ -240,8 +240,7 @@ def _find_entities(request: ErasureRequest, facts: AffectedFacts, borrowed: Sequ
     ends = {end for edge in facts.gone.values() for end in (edge.source_id, edge.target_id)}
     touched = backend.get_entities(scopes, sorted(mentioned | ends))
     others, redacted = _other_mentions(request, touched, borrowed)
-    known_by = mentioned if request.subject is None else mentioned | ends
-    alone = _unknown(request, touched, others) & known_by
+    alone = _unknown(request, touched, others)
     alone -= _held(request, alone, facts)
     gone = {i: touched[i] for i in sorted(alone)}
     if request.entity is not None:

@@ -551,3 +551,13 @@ def test_a_newer_export_brings_the_beginnings_that_its_turns_state() -> None:
         memory.flush()
         there.admin.import_(io.StringIO(exported(memory)))
         assert exported(there).count('"at":"2025-01-05T00:00:00Z"') == 1
+
+
+def test_a_turn_that_was_not_understood_any_more_leaves_no_entity_behind() -> None:
+    turn, sayings = Turn("2025-02-10", "knows Quirin"), Sayings()
+    memory, ids = told([turn], sayings)
+    with memory:
+        sayings.missed = turn
+        memory.admin.backfill(again=True)
+        memory.forget(episode=ids[0])
+        assert not [name for name in ("Quirin", "Maya") if name in exported(memory)]
