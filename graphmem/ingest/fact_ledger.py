@@ -280,7 +280,8 @@ class FactLedger:
         if end.why == "continues":
             known = sorted(known, key=lambda edge: edge.valid_from)[-1:]
         for edge in known:
-            self._end(edge, end)
+            if is_retracted(edge) or not any(_was_over_before(edge, other, end) for other in known):
+                self._end(edge, end)
         return bool(known)
 
     def end_slot(self, slot: Slot, end: End, *, kept: str | None = None) -> bool:
@@ -331,7 +332,8 @@ class FactLedger:
     def change(self, edge: Edge) -> None:
         """Record a changed version of a known fact, and derive the others of its slot again."""
         self._record([edge])
-        if self._ontology.is_single_valued(edge.relation):
+        replaced = (row for row in self._rows_of(edge.key) if row.superseded_by == edge.id)
+        if self._ontology.is_single_valued(edge.relation) or any(replaced):
             self._settle(edge)
 
     def reopen(self, edge_id: str, by: Collection[str]) -> None:
@@ -412,8 +414,11 @@ class FactLedger:
     def _end_as_wrong(self, edge: Edge, stated: EdgeEnd) -> None:
         """Retract a fact that was told to be wrong; what its episode tells instead begins where it began (rule 8)."""
         self._corrected[stated.by, (edge.source_id, edge.relation)] = edge
-        if not is_retracted(edge):
-            self.change(retracted(with_end(edge, stated), self._now, "corrected"))
+        told = with_end(edge, stated)
+        if is_retracted(edge):  # told to be wrong before: it stays so if only that is forgotten
+            self._record([told])
+        else:
+            self.change(retracted(told, self._now, "corrected"))
 
     def _end_again(self, edge: Edge, stated: EdgeEnd) -> None:
         """Note an end of a fact that had ended by then, which moves the known one if that was planned (rule 3).
@@ -434,8 +439,8 @@ class FactLedger:
         again = reopened(edge, stated.told_at, self._sources.get(edge.id, ()), self._now)
         later = set[str]() if again is None else set(again.episode_ids)
         edge = edge.stated_by([i for i in edge.episode_ids if i not in later])
-        self._record([ended(with_end(edge, stated), stated.at, self._now, "over")])
-        self._record([] if again is None else [again])
+        over = ended(with_end(edge, stated), stated.at, self._now, "over")
+        self._record([over] if again is None else [over, again])
 
     def _in_place_of_wrong(self, edge: Edge) -> Edge:
         """Give a correction the beginning of the fact that it corrects, if there is one (rule 8).
@@ -534,9 +539,16 @@ def _was_known(edge: Edge, end: End) -> bool:
 
     "I left Aalto", told in March, isn't about a job there that began in June, unless that was announced before March.
     """
-    had_begun = edge.valid_from <= max(end.at, end.told_at)
+    begins = told_at(edge) if edge.valid_from_assumed and not is_over(edge) else edge.valid_from
+    had_begun = begins <= max(end.at, end.told_at)
     was_told = told_at(edge) <= end.told_at
-    return (had_begun or was_told) and (not is_retracted(edge) or _is_ended_by(edge, end))
+    is_wrong_again = end.why == "corrected" and edge.end_reason == "corrected"
+    return (had_begun or was_told) and (not is_retracted(edge) or is_wrong_again or _is_ended_by(edge, end))
+
+
+def _was_over_before(edge: Edge, other: Edge, end: End) -> bool:
+    """Return whether a version was over before another one began, so that an end that is told of it then is no news."""
+    return edge.valid_to is not None and edge.valid_to <= min(end.at, other.valid_from) and not is_retracted(other)
 
 
 def _is_ended_by(edge: Edge, end: End) -> bool:

@@ -83,7 +83,7 @@ def _decide_past(states: Sequence[Edge], new: Edge, sources: Sources, now: datet
     end = new.valid_to or told_at(new)
     met = [e for e in states if e.valid_from < end and (e.valid_to is None or new.valid_from < e.valid_to)]
     less_sure = [edge for edge in met if _counts_in_place_of(edge, new, sources)]
-    for edge in states:
+    for edge in sorted(states, key=lambda edge: edge.valid_from, reverse=True):
         if edge not in less_sure and (changed := _told_as_past(edge, new, sources, now)) is not None:
             return Decision((changed,), edge.id)
     return _in_place_of(less_sure, new, now)
@@ -118,7 +118,8 @@ def _told_as_past(edge: Edge, new: Edge, sources: Sources, now: datetime) -> Edg
     if edge.valid_to is None:
         return begun_as_stated(ended(confirmed, end, now, "over")) if may_change_end else None
     held_again = not new.valid_from_assumed and new.valid_from >= edge.valid_to
-    if may_change_end and is_moved(edge, confirmed.ends) and not held_again:
+    is_changed = end < edge.valid_to or is_moved(edge, confirmed.ends)
+    if may_change_end and is_changed and not held_again:
         return begun_with(ended(confirmed, end, now, "over"), new)
     return begun_as_stated(confirmed) if new.valid_from < edge.valid_to else None
 

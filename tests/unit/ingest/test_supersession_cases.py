@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.ingest.told import Facts, read
+from graphmem.ingest.fact_ledger import End, FactLedger
+from graphmem.ontology import DEFAULT_ONTOLOGY
+from tests.unit.ingest.told import NOW, Facts, moment, read
 
 PAGE = Path(__file__).parents[3] / "docs/concepts/supersession.md"
 ROW = re.compile(r"\| (\d+) \| `([^`]*)` \| `([^`]*)` \| .+ \|")
@@ -65,3 +67,14 @@ def test_a_write_that_confirms_a_fact_ends_it_only_if_its_teller_may() -> None:
     facts.tell(read("01-10 Berlin by self"))
     facts.tell(read("02-01 Berlin by document; 02-02 over Berlin by document"))
     assert facts.shown() == ["Berlin ?01-10.."]
+
+
+def test_what_a_surer_telling_replaced_goes_on_when_that_alone_is_told_to_be_wrong() -> None:
+    facts = Facts()
+    facts.tell(read("uses: 01-10 vim hearsay"))
+    facts.tell(read("uses: 02-01 vim"))
+    hearsay, stated = facts.rows.values()
+    ledger = FactLedger(facts.rows.values(), DEFAULT_ONTOLOGY, NOW)
+    wrong = End(moment("03-01"), moment("03-01"), "wrong", why="corrected")
+    assert ledger.end_fact(stated.id, wrong, lambda _: None)
+    assert [edge.is_active for edge in ledger.edges if edge.id == hearsay.id] == [True]
