@@ -65,9 +65,8 @@ def find_reopened(
     reopened = {**moved, **_Reopening(request, there.values(), left, compatible).run()}
     over = ended_by_later({**there, **reopened}.values(), ontology, request.sources, utc_now(), compatible)
     reopened.update((edge.id, edge) for edge in over)
-    begun = [edge for i, edge in reopened.items() if i in moved or edge.valid_from != there[i].valid_from]
     came_true = [edge for edge in (*plans, *versions.values()) if _came_true(edge, versions)]
-    settled = _settled(request, (*begun, *came_true), {**there, **reopened}, compatible)
+    settled = list(_settled(request, (*reopened.values(), *came_true), {**there, **reopened}, compatible))
     reopened.update((edge.id, edge) for edge in settled)
     staying = {i: edge for i, edge in gone.items() if i not in unstated}
     for edge in _restated(request, staying, reopened):
@@ -84,13 +83,13 @@ def _came_true(edge: Edge, versions: Mapping[str, Edge]) -> bool:
 
 
 def _settled(
-    request: ErasureRequest, moved: Iterable[Edge], versions: Mapping[str, Edge], compatible: Compatible
+    request: ErasureRequest, reopened: Iterable[Edge], versions: Mapping[str, Edge], compatible: Compatible
 ) -> Iterator[Edge]:
-    """Yield the versions that change in the slots of facts with another beginning or other tellings."""
+    """Yield the versions that change in the slots of facts with another beginning or end, or other tellings."""
     slots: defaultdict[tuple[str, ...], list[Edge]] = defaultdict(list)
     for edge in versions.values():
         slots[_slot(request.ontology, edge)].append(edge)
-    again = {_slot(request.ontology, edge) for edge in moved}
+    again = {_slot(request.ontology, edge) for edge in reopened}
     sources = request.sources([edge for slot in again for edge in slots[slot]])
     for slot in again:
         single = len(slot) == _SINGLE

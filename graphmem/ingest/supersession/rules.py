@@ -256,8 +256,13 @@ def without_telling(edge: Edge, removed: Mapping[str, datetime], left: Sequence[
     is_first = told in removed.values() and told not in times
     if told is None or not times or not (is_first or is_withdrawn):
         return edge
+    first = min(times)
+    begins = min([first, *(each.at for each in edge.beginnings)])
+    earlier = [end for end in edge.ends if end.by and max(end.at, end.told_at) < begins]  # nobody told it by then
+    if earlier and not is_retracted(edge):
+        edge = edge.without_ends({end.by for end in earlier}, [end for end in edge.ends if end not in earlier])
     lasts = edge.changed(valid_to=None) if is_retracted(edge) else edge
-    first, stated, is_past = min(times), lasts.first_stated, edge.kind == "event" or is_over(edge)
+    stated, is_past = lasts.first_stated, edge.kind == "event" or is_over(edge)
     if not is_withdrawn and (is_past or (stated is None and not edge.valid_from_assumed and first > told)):
         return edge.changed(told_at=max(first, told))
     if stated is not None:
@@ -267,6 +272,9 @@ def without_telling(edge: Edge, removed: Mapping[str, datetime], left: Sequence[
         begun = {"valid_from": begins, "valid_from_assumed": True, "told_at": first}
     moved = edge.changed(**{**begun, "told_at": max(first, told) if is_past else begun["told_at"]})
     if not is_retracted(edge):
-        return moved
+        was_over = {end.at for end in edge.ends if end.by} == {moved.valid_to} and is_over(
+            moved.changed(expired_at=None)
+        )
+        return moved.changed(expired_at=None, end_reason=None, prior_valid_to=None) if was_over else moved
     ends = (each.changed(at=moved.valid_from) if each.at == edge.valid_from else each for each in edge.ends)
     return moved.changed(valid_to=moved.valid_from, ends=tuple(ends))

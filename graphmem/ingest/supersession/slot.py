@@ -25,6 +25,7 @@ from graphmem.ingest.supersession.versions import (
     with_certainty_that_counts,
 )
 from graphmem.models import Edge, EdgeKey, end_of, is_retracted, retracted
+from graphmem.models.base import END_OF_TIME
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,7 @@ class Slot:
         A fact that never held only because another one began when it did takes part: that one may begin later now.
         """
         is_outvoted = edge.end_reason == "corrected" and edge.superseded_by in self._ids
+        is_outvoted = is_outvoted and edge.stated_end != edge.valid_from
         return edge.kind == "state" and not is_over(edge) and (not is_retracted(edge) or is_outvoted)
 
     def _ordered(self) -> list[Telling]:
@@ -145,6 +147,7 @@ class Slot:
             end = edge.valid_to
         else:
             ends = tuple(end for end in edge.ends if end.by == telling.source.episode_id)
+            ends += tuple(end for end in edge.ends if ends and end.at == END_OF_TIME)  # they call these off
             edge, end = new_version(edge, self._now, ends=ends), end_of(ends)
         version = Version(edge, [telling], end, edge.ends)
         self._latest[telling.edge.key] = version

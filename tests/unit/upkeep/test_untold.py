@@ -13,9 +13,10 @@ import pytest
 
 from graphmem import Fact, GraphMemory
 from graphmem.models import Certainty
-from graphmem.protocols import ExtractedEdge, ExtractedEnding, Extraction, ExtractionRequest
+from graphmem.protocols import EndingReason, ExtractedEdge, ExtractedEnding, Extraction, ExtractionRequest
 from graphmem_memory.backend import MemoryBackend
 
+WHY: dict[str, EndingReason] = {"over": "over", "wrong": "corrected", "continues": "continues"}
 FACTS = ("lives_in Rome", "lives_in Oslo", "lives_in Bonn", "uses vim")
 SURE: dict[str, Certainty] = {"perhaps": "hearsay", "planned": "plan"}
 Row = tuple[str, str, str, str]
@@ -35,10 +36,10 @@ class Turn(NamedTuple):
 
 
 class Sayings:
-    """Reads "<relation> <target>" as a fact about the speaker, and as an end after "over", except in `missed`.
+    """Reads "<relation> <target>" as a fact about the speaker, and as an end after one of `WHY`, except in `missed`.
 
-    A day after it says since when the fact holds, except in `undated`. With "perhaps" before it, the fact is hearsay,
-    with "planned" a plan; "visited" is an event.
+    A day after it says since when the fact holds, except in `undated`, and one after "until" its end. With "perhaps"
+    before it, the fact is hearsay, with "planned" a plan; "visited" is an event.
     """
 
     name, batch_size = "sayings", 1
@@ -57,15 +58,23 @@ class Sayings:
         who, words = request.episode.speaker or "", request.episode.text.split()
         certainty = SURE.get(words[0], "stated")
         relation, target, *since = words[words[0] in SURE :]
-        if relation == "over":
-            return Extraction(endings=(ExtractedEnding(who, target, next(iter(since), None)),))
+        if relation in WHY:
+            ending = ExtractedEnding(who, target, next(iter(since), None), why=WHY[relation])
+            return Extraction(endings=(ending,))
+        until = read_day(since.pop()) if "until" in since else None
         if self.undated is not None and day == self.undated.day:
             since = []
-        begin = datetime.fromisoformat(since[0]).replace(tzinfo=UTC) if since else None
+        begin = read_day(since[0]) if since and since[0] != "until" else None
         sentence = f"{who} {relation} {target}, as told on {day}"
-        edge = ExtractedEdge(who, relation, target, fact=sentence, valid_from=begin, certainty=certainty)
+        edge = ExtractedEdge(
+            who, relation, target, fact=sentence, valid_from=begin, valid_to=until, certainty=certainty
+        )
         edge = replace(edge, kind="event") if relation == "visited" else edge
         return Extraction(edges=(edge,))
+
+
+def read_day(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
 def chat(seed: int, facts: Sequence[str], *, late: bool, dated: bool = False) -> tuple[list[Turn], int]:
@@ -561,3 +570,52 @@ def test_a_turn_that_was_not_understood_any_more_leaves_no_entity_behind() -> No
         memory.admin.backfill(again=True)
         memory.forget(episode=ids[0])
         assert not [name for name in ("Quirin", "Maya") if name in exported(memory)]
+
+
+ROME = "lives_in Rome"
+UNTOLD = {
+    "what the first turn began, another one told as past": (0, f"05 {ROME}", f"17 {ROME} until 2025-03-15"),
+    "two turns take a fact back": (1, f"02 {ROME}", f"08 wrong {ROME}", f"21 wrong {ROME}"),
+    "an end was told before the turns that are left": (
+        0,
+        f"26 {ROME} 2025-03-01",
+        f"25 {ROME}",
+        f"13 over {ROME}",
+    ),
+    "an end was told before its fact, whose end had moved its beginning": (
+        0,
+        "25 lives_in Oslo 2025-03-03",
+        f"17 {ROME}",
+        f"09 over {ROME}",
+    ),
+    "a fact was told again after it was taken back": (
+        2,
+        f"04 {ROME} 2025-03-26",
+        "06 lives_in Oslo 2025-03-27",
+        f"19 wrong {ROME}",
+        f"24 {ROME}",
+    ),
+    "an end was called off": (
+        2,
+        f"03 {ROME} until 2025-03-14",
+        f"05 continues {ROME}",
+        "14 lives_in Oslo",
+        f"25 {ROME} 2025-03-18",
+    ),
+    "another one holds since": (
+        0,
+        f"04 {ROME}",
+        "14 lives_in Oslo",
+        f"17 {ROME} until 2025-03-13",
+    ),
+}
+
+
+@pytest.mark.parametrize(("number", "texts"), [(case[0], case[1:]) for case in UNTOLD.values()], ids=UNTOLD)
+def test_facts_are_as_if_a_turn_had_never_been_told(number: int, texts: Sequence[str]) -> None:
+    turns = [Turn(f"2025-03-{text[:2]}", text[3:]) for text in texts]
+    memory, ids = told(turns)
+    never, _ = told([turn for turn in turns if turn is not turns[number]])
+    with memory, never:
+        memory.forget(episode=ids[number])
+        assert history(memory) == history(never)
