@@ -31,7 +31,7 @@ from graphmem.upkeep.export import OnRows
 from graphmem.upkeep.export_file import ExportReader, ImportSource, Line, errors_named, opened
 from graphmem.upkeep.import_merge import DeferredEpisodes, ImportMerge, result_of
 from graphmem.upkeep.merge import repeat_merge
-from graphmem.upkeep.scope_rows import TABLES, Row, RowKind, from_json
+from graphmem.upkeep.scope_rows import TABLES, Row, RowKind, from_json, repair_ends
 
 
 class Imported(Model):
@@ -47,12 +47,16 @@ class Imported(Model):
         Number of rows stored by kind.
     complete
         False if the file was cut off, or lines were missing, duplicated or changed, and `cut_off` allowed that.
+    repaired
+        Number of facts that ended before they began, as earlier versions stored some: one that ended when it was told
+        begins on the day before, another one counts as never true.
     """
 
     scope: str
     rows: int
     counts: dict[str, int]
     complete: bool = True
+    repaired: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +231,7 @@ class _Import:
         self._options = options
         self._on_rows = on_rows
         self._stored: Counter[str] = Counter()
+        self._repaired = 0
 
     def run(self, file: ExportReader) -> Imported:
         """Store the rows of a file."""
@@ -240,7 +245,11 @@ class _Import:
         self._release()
         settle_all(self._backend, self._scope)  # premises may have changed since the file was written
         return Imported(
-            scope=str(self._scope), rows=self._stored.total(), counts=dict(self._stored), complete=file.complete
+            scope=str(self._scope),
+            rows=self._stored.total(),
+            counts=dict(self._stored),
+            complete=file.complete,
+            repaired=self._repaired,
         )
 
     def _rows(self, lines: Iterable[Line]) -> Iterator[_Read]:
@@ -250,13 +259,22 @@ class _Import:
 
     def _row(self, number: int, kind: RowKind, fields: Mapping[str, Any]) -> Row:
         try:
-            row = from_json(kind, fields, self._scope)
+            row = self._read(kind, fields)
             if self._options.require is not None:
                 self._options.require(row)
             return row
         except (KeyError, TypeError, ValueError) as error:
             what = f"the field {error} is missing" if isinstance(error, KeyError) else str(error)
             raise InvalidInput(f"line {number}: {what}") from error
+
+    def _read(self, kind: RowKind, fields: Mapping[str, Any]) -> Row:
+        try:
+            return from_json(kind, fields, self._scope)
+        except ValueError:
+            if not (repaired := repair_ends(kind, fields)):
+                raise
+            self._repaired += repaired
+            return from_json(kind, fields, self._scope)
 
     def _store(self, batch: Sequence[_Read]) -> None:
         try:

@@ -9,9 +9,10 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeGuard
+from typing import Any, Literal, TypeGuard, cast
 
 from graphmem.errors import InvalidInput, NotFound
+from graphmem.ingest.supersession.rules import day_before
 from graphmem.models import (
     Alias,
     Community,
@@ -182,6 +183,33 @@ def from_json(kind: RowKind, fields: Mapping[str, Any], scope: Scope) -> Row:
         return Merge(scope=scope, **_scoped(fields, scope))
     table = TABLES[kind]
     return table.model(scope=scope, **fields) if table.has_scope else table.model(**fields)
+
+
+def repair_ends(kind: RowKind, fields: Mapping[str, Any]) -> int:
+    """Repair the facts of a row of an export that end before they begin; return their number.
+
+    Earlier versions stored such facts. One that was told as past begins on the day before its end, as all that is known
+    is that it had begun by then; another one never held.
+    """
+    edges: list[Any] = [fields] if kind == "edge" else []
+    if kind == "merge":
+        edges = [*fields["edges"], *(edge for pair in fields["folded"] for edge in pair.values())]
+    return sum([isinstance(edge, dict) and _repair_end(cast("dict[str, Any]", edge)) for edge in edges])
+
+
+def _repair_end(edge: dict[str, Any]) -> bool:
+    from graphmem.inputs import to_time
+
+    if edge.get("valid_to") is None:
+        return False
+    begin, end = to_time(edge["valid_from"]), to_time(edge["valid_to"])
+    if end >= begin:
+        return False
+    if edge.get("expired_at") is None:
+        edge.update(valid_from=day_before(end).isoformat(), valid_from_assumed=True)
+    else:
+        edge.update(valid_to=edge["valid_from"])
+    return True
 
 
 def _bytes(text: str) -> bytes:

@@ -405,6 +405,30 @@ def test_what_there_is_of_a_cut_file_is_taken_where_it_is_asked_for(
     assert there.stats().episodes == 20
 
 
+def test_facts_that_an_earlier_version_ended_before_they_begin_are_repaired(
+    tmp_path: Path, open_memory: OpenMemory, store_url: str
+) -> None:
+    memory = open_memory(f"memory://{tmp_path.name}-from")
+    told = {name: [{"subject": name, "relation": "uses", "object": "vim"}] for name in ("Ada", "Ben", "Maya")}
+    for facts in told.values():
+        memory.add_facts(facts, occurred_at="2025-03-10")
+    memory.end(memory.facts("Ada")[0].id, at="2025-03-20")
+    memory.admin.merge("Maya", into="Ben")
+    lines = io.StringIO()
+    memory.admin.export(lines)
+    text = lines.getvalue().replace('"valid_to":"2025-03-20', '"valid_to":"2025-03-05')
+    text = text.replace(
+        '"valid_from":"2025-03-10T00:00:00Z","rec',
+        '"valid_from":"2025-03-10T00:00:00Z","valid_to":"2025-03-05T00:00:00Z","rec',
+    )
+    there = open_memory(store_url)
+    done = there.admin.import_(io.StringIO(text.rpartition('{"end"')[0]), cut_off=True, rename=True)
+    assert done.repaired == 4
+    assert str(there.history("Ada")[0]).startswith("Ada uses vim (never true)")
+    assert str(there.history("Ben")[0]).startswith("Ben uses vim (until 2025-03-04)")
+    assert there.admin.merges()[0].folded
+
+
 class OneWay(io.BytesIO):
     """A file that can't be rewound, so that it isn't checked before it is stored."""
 

@@ -437,6 +437,8 @@ def import_(
             memory = opened if renamed else opened.in_scope(scope)
             with session.out.progress(0) as update:
                 done = memory.admin.import_(source, rename=renamed, vectors=vectors, cut_off=cut_off, on_rows=update)
+            if done.repaired:
+                session.out.note(f"repaired the times of {counted(done.repaired, 'fact')} that ended before they began")
             if session.out.as_json:
                 session.out.document(done)
                 return
