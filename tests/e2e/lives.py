@@ -4,11 +4,14 @@ A step is a text, so that a life that fails can be copied into a test::
 
     add 3 s1 05-07 by B: A likes C #; A lives_in D
     merge A B | unmerge 2 | forget episode 3 | forget session s1 | forget entity A | forget speaker B
+    retract 3 | end 3 05-07 | infer | again
     flush | search A | communities | evict | reindex | reopen | export | import
 
 Capital letters stand for names. What an ``add`` tells is stored as the episode of its number; ``#`` adds a remark that
-only this episode has, as its external id and metadata do. ``unmerge 2`` undoes the merge that is second in the
-list of those that can be undone. The first step may be ``with`` and the names of `OPTIONS` that the memory has.
+only this episode has, as its external id and metadata do. ``over:likes`` in place of a relation ends the fact, and so
+do the other words of `WHY`. ``retract 3`` and ``end 3`` are about the third fact, ``unmerge 2`` undoes the merge that
+is second in the list of those that can be undone, and ``again`` extracts all episodes again. The first step may be
+``with`` and the names of `OPTIONS` that the memory has.
 """
 
 from __future__ import annotations
@@ -19,17 +22,19 @@ import re
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 import pytest
+from toy import ToyExtractor, lines_of, read
 
 from graphmem import Conflict, GraphMemory, InvalidInput, NotFound
+from graphmem.inference.premises import find_compatible
 from graphmem.ingest.fact_ledger import episode_sources
-from graphmem.models import Edge, EdgeQuery
+from graphmem.models import Edge, EdgeQuery, new_id
 from graphmem.ontology import DEFAULT_ONTOLOGY
-from graphmem.protocols import GraphBackend
+from graphmem.protocols import EndingReason, ExtractedEnding, Extraction, GraphBackend
 from graphmem.upkeep.succession import successor
 
 ADD = re.compile(r"add (\d+) (\S+) (\d\d-\d\d)(?: by (\w))?: (.*)")
@@ -38,6 +43,20 @@ OPTIONS: dict[str, dict[str, object]] = {
     "leiden": {"community_algorithm": "leiden"},
 }
 RELATIONS = ("knows", "works_at", "likes", "lives_in", "part_of")
+WHY: dict[str, EndingReason] = {"over": "over", "wrong": "corrected", "continues": "continues"}
+
+
+class LifeExtractor(ToyExtractor):
+    """Reads toy texts, and a relation with one of `WHY` before it as an end."""
+
+    def _one(self, text: str) -> Extraction | Exception:
+        endings: list[ExtractedEnding] = []
+        for source, told, target, _ in lines_of(text):
+            why, _, relation = told.rpartition(":")
+            if why:
+                endings.append(ExtractedEnding(source, relation, target, why=WHY[why]))
+        facts = "\n".join(line for line in text.splitlines() if ":" not in line)
+        return replace(read(facts), endings=tuple(endings))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +88,8 @@ def random_life(seed: int) -> list[str]:
         for _ in range(chance.randint(1, 3)):
             source, target = chance.sample(letters, 2)
             remark = " #" if chance.random() < 0.5 else ""
-            lines.append(f"{source} {chance.choice(RELATIONS)} {target}{remark}")
+            why = f"{chance.choice(list(WHY))}:" if chance.random() < 0.2 else ""
+            lines.append(f"{source} {why}{chance.choice(RELATIONS)} {target}{'' if why else remark}")
         speaker = f" by {chance.choice(letters)}" if chance.random() < 0.2 else ""
         day = f"{chance.randint(1, 12):02}-{chance.randint(1, 28):02}"
         return f"add {added} {chance.choice(['-', 's1', 's2'])} {day}{speaker}: {'; '.join(lines)}"
@@ -81,6 +101,10 @@ def random_life(seed: int) -> list[str]:
         "communities": (1, lambda: "communities"),
         "merge": (4, lambda: "merge {} {}".format(*chance.sample(letters, 2))),
         "unmerge": (2, lambda: f"unmerge {chance.randrange(4)}"),
+        "retract": (0.5, lambda: f"retract {chance.randrange(20)}"),
+        "end": (0.5, lambda: f"end {chance.randrange(20)} {chance.randint(1, 12):02}-{chance.randint(1, 28):02}"),
+        "infer": (0.5, lambda: "infer"),
+        "again": (0.4, lambda: "again"),
         "evict": (1, lambda: "evict"),
         "reindex": (0.3, lambda: "reindex"),
         "reopen": (0.2, lambda: "reopen"),
@@ -133,9 +157,12 @@ class Life:
             what, _, rest = step.partition(" ")
             getattr(self, f"_{what}")(*([step] if what == "add" else rest.split()))
             self._require_one_current_fact()
+            self._require_sound_facts()
         self._flush()
         self._communities()
+        self._require_equal_copy()
         self._undo_all()
+        self._require_sound_facts()
         self._require_forgotten()
 
     # Steps ------------------------------------------------------------------------------------------
@@ -169,7 +196,28 @@ class Life:
         return [name(source), relation, f"{name(target)} # {remark}" if more else name(target)]
 
     def _flush(self) -> None:
-        self._memory.flush(5)
+        assert self._memory.flush(5) == 0
+        assert self._memory.stats().failed_episodes == 0
+
+    def _again(self) -> None:
+        self._memory.admin.backfill(again=True)
+        self._flush()
+
+    def _infer(self) -> None:
+        self._memory.admin.infer()
+
+    def _retract(self, number: str) -> None:
+        if (fact_id := self._fact(number)) is not None:
+            self._memory.retract(fact_id)
+
+    def _end(self, number: str, day: str) -> None:
+        if (fact_id := self._fact(number)) is not None:
+            with suppress(InvalidInput):  # it hadn't begun, or had ended by then
+                self._memory.end(fact_id, at=f"2026-{day}")
+
+    def _fact(self, number: str) -> str | None:
+        facts = self._memory.facts(limit=1000)
+        return facts[int(number) % len(facts)].id if facts else None
 
     def _search(self, letter: str) -> None:
         self._memory.search(f"what of {name(letter)}?", trace=True)
@@ -288,12 +336,32 @@ class Life:
         if self._imported:
             return
         slots: defaultdict[tuple[str, str], list[Edge]] = defaultdict(list)
-        for edge in self._backend.all_edges([self._memory.scope], EdgeQuery(versions="active")):
-            if DEFAULT_ONTOLOGY.is_single_valued(edge.relation):
+        known = {e.id: e for e in self._backend.all_edges([self._memory.scope], EdgeQuery(versions="all"))}
+        for edge in known.values():
+            if edge.is_active and not edge.is_inferred and DEFAULT_ONTOLOGY.is_single_valued(edge.relation):
                 slots[edge.source_id, edge.relation].append(edge)
         load = partial(episode_sources, self._backend, self._memory.scope)
-        found = (successor(edge, slot, load(slot), {}) for slot in slots.values() for edge in slot)
+        compatible = find_compatible(self._backend, self._memory.scope, known)
+        found = (successor(edge, slot, load(slot), compatible) for slot in slots.values() for edge in slot)
         assert not any(found)
+
+    def _require_sound_facts(self) -> None:
+        """Require that no fact ends before it begins, and each is stated by episodes, or inferred."""
+        edges = list(self._backend.all_edges([self._memory.scope], EdgeQuery(versions="all")))
+        there = self._backend.get_episodes([self._memory.scope], sorted({i for e in edges for i in e.episode_ids}))
+        for edge in edges:
+            assert edge.valid_to is None or edge.valid_to >= edge.valid_from, edge
+            assert edge.is_inferred or edge.episode_ids, edge
+            assert there.keys() >= set(edge.episode_ids), edge
+
+    def _require_equal_copy(self) -> None:
+        """Require that an import of an export is the same memory, and importing it again changes nothing."""
+        lines = io.StringIO()
+        self._memory.admin.export(lines)
+        with GraphMemory.open(f"memory://{new_id()}", extractor="none", embeddings="none", background=False) as copy:
+            for _ in range(2):
+                copy.admin.import_(io.StringIO(lines.getvalue()), vectors=False)
+                assert copy.admin.checksum() == self._memory.admin.checksum()
 
     def _stating(self) -> set[str]:
         edges = self._backend.all_edges([self._memory.scope], EdgeQuery(versions="all"))

@@ -9,9 +9,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from lives import Life, random_life
+from lives import Life, LifeExtractor, random_life
 from test_search import WordVectors
-from toy import ToyExtractor
 
 from graphmem import GraphMemory
 
@@ -201,7 +200,7 @@ def live(request: pytest.FixtureRequest, tmp_path: Path) -> Live:
 
 
 def opened(url: str, **settings: Any) -> GraphMemory:
-    return GraphMemory.open(url, extractor=ToyExtractor(), embeddings=WordVectors(), background=False, **settings)
+    return GraphMemory.open(url, extractor=LifeExtractor(), embeddings=WordVectors(), background=False, **settings)
 
 
 @pytest.mark.parametrize("steps", FOUND.values(), ids=FOUND)
