@@ -9,11 +9,12 @@ from datetime import datetime
 from graphmem.inference.premises import find_compatible
 from graphmem.ingest.corrections import find_ended, find_versions, with_folded
 from graphmem.ingest.fact_ledger import entity_names
-from graphmem.ingest.supersession.decisions import settle
+from graphmem.ingest.supersession.decisions import settle, told_as_past
 from graphmem.ingest.supersession.rules import (
     Compatible,
     begun_with,
     ends_from,
+    is_over,
     supported,
     told_at,
     with_sources,
@@ -159,7 +160,7 @@ class _Reopening:
         for edge in self._over:  # the later ones first: a fact may go on as its next version
             opened = edge.without_ends({i for i in edge.ended_by if self._is_unstated(i, edge)})
             if opened.valid_to != edge.valid_to:
-                opened = self._ended_by_next(opened, edge.expired_at)
+                opened = self._ended_by_next(self._told_as_past(opened), edge.expired_at)
             elif (again := self._repeated(edge)) is not None:
                 opened = opened.changed(valid_to=again)
             opened = self._unfolded(opened)
@@ -201,6 +202,17 @@ class _Reopening:
         at = ends_from(left, edge, self._sources)
         return at if at is not None and at > edge.valid_from else None
 
+    def _told_as_past(self, edge: Edge) -> Edge:
+        """Return a reopened fact as ended by versions of it that were told as past, which become a part of it."""
+        last = max((source.told_at for source in self._sources.get(edge.id, ())), default=told_at(edge))
+        for row in self._slots[self._slot(edge)]:
+            if row.key == edge.key and row.id not in self._changed and is_over(row) and told_at(row) > last:
+                left = row.stated_by([i for i in row.episode_ids if i not in self._episodes])
+                if (told := told_as_past(edge, left, self._sources, self._now)) is not None:
+                    self._changed[row.id] = retracted(row, self._now, "replaced", edge.id)
+                    edge = told
+        return edge
+
     def _ended_by_next(self, edge: Edge, expired_at: datetime | None) -> Edge:
         """Return a reopened fact as the next one of its slot ends it; its own next version becomes a part of it."""
         slot = (self._changed.get(other.id, other) for other in self._slots[self._slot(edge)])
@@ -214,7 +226,8 @@ class _Reopening:
             del self._held[later.key]
         self._changed[later.id] = retracted(later, self._now, "replaced", edge.id)
         told = later.stated_by([i for i in later.episode_ids if i not in self._episodes])
-        return begun_with(supported(edge, told).changed(**{name: getattr(later, name) for name in _END}), told)
+        ends = edge if later.is_active else later  # what the earlier version planned still counts
+        return begun_with(supported(edge, told).changed(**{name: getattr(ends, name) for name in _END}), told)
 
     def _slot(self, edge: Edge) -> tuple[str, ...]:
         return _slot(self._ontology, edge)

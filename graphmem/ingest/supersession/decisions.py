@@ -84,7 +84,7 @@ def _decide_past(states: Sequence[Edge], new: Edge, sources: Sources, now: datet
     met = [e for e in states if e.valid_from < end and (e.valid_to is None or new.valid_from < e.valid_to)]
     less_sure = [edge for edge in met if _counts_in_place_of(edge, new, sources)]
     for edge in sorted(states, key=lambda edge: edge.valid_from, reverse=True):
-        if edge not in less_sure and (changed := _told_as_past(edge, new, sources, now)) is not None:
+        if edge not in less_sure and (changed := told_as_past(edge, new, sources, now)) is not None:
             return Decision((changed,), edge.id)
     return _in_place_of(less_sure, new, now)
 
@@ -103,7 +103,7 @@ def _in_place_of(less_sure: Sequence[Edge], new: Edge, now: datetime) -> Decisio
     return Decision((*(retracted(edge, now, "replaced", new.id) for edge in less_sure), new), new.id)
 
 
-def _told_as_past(edge: Edge, new: Edge, sources: Sources, now: datetime) -> Edge | None:
+def told_as_past(edge: Edge, new: Edge, sources: Sources, now: datetime) -> Edge | None:
     """Return a version as changed by a telling `new` that its fact is over; None if the telling isn't about it.
 
     An open version ends, a planned end moves, and a version that overlaps the past one is confirmed. "I worked at

@@ -272,9 +272,8 @@ def without_telling(edge: Edge, removed: Mapping[str, datetime], left: Sequence[
         begun = {"valid_from": begins, "valid_from_assumed": True, "told_at": first}
     moved = edge.changed(**{**begun, "told_at": max(first, told) if is_past else begun["told_at"]})
     if not is_retracted(edge):
-        was_over = {end.at for end in edge.ends if end.by} == {moved.valid_to} and is_over(
-            moved.changed(expired_at=None)
-        )
+        said = {bool(end.by) for end in edge.ends if end.at == moved.valid_to}  # not by hand
+        was_over = said == {True} and is_over(moved.changed(expired_at=None))
         return moved.changed(expired_at=None, end_reason=None, prior_valid_to=None) if was_over else moved
     ends = (each.changed(at=moved.valid_from) if each.at == edge.valid_from else each for each in edge.ends)
     return moved.changed(valid_to=moved.valid_from, ends=tuple(ends))

@@ -602,6 +602,24 @@ UNTOLD = {
         "14 lives_in Oslo",
         f"25 {ROME} 2025-03-18",
     ),
+    "a fact was told as past since another one held": (
+        1,
+        f"04 {ROME}",
+        "10 lives_in Oslo",
+        f"19 {ROME} until 2025-03-12",
+    ),
+    "a planned end, and another one held in between": (
+        1,
+        f"13 {ROME} until 2025-03-27",
+        "14 lives_in Oslo",
+        f"18 {ROME}",
+    ),
+    "a fact was told as past twice": (
+        0,
+        f"02 {ROME} 2025-02-23",
+        f"10 {ROME} until 2025-03-09",
+        f"20 over {ROME}",
+    ),
     "another one holds since": (
         0,
         f"04 {ROME}",
@@ -619,3 +637,20 @@ def test_facts_are_as_if_a_turn_had_never_been_told(number: int, texts: Sequence
     with memory, never:
         memory.forget(episode=ids[number])
         assert history(memory) == history(never)
+
+
+def test_facts_are_as_if_a_turn_had_never_been_told_among_past_facts_and_corrections() -> None:
+    for seed in range(80):
+        turns, number = chat(seed, FACTS, late=False, dated=True)
+        chance = random.Random(-seed - 1)
+        for n, turn in enumerate(turns):
+            what, fact = chance.random(), " ".join(turn.text.split()[:2])
+            if what < 0.2 and n != number:
+                turns[n] = turn._replace(text=f"wrong {fact}")
+            elif 0.2 <= what < 0.4:
+                turns[n] = turn._replace(text=f"{fact} until {turn.day[:-2]}0{chance.randint(1, 9)}")
+        memory, ids = told(turns)
+        never, _ = told([turn for turn in turns if turn is not turns[number]])
+        with memory, never:
+            memory.forget(episode=ids[number])
+            assert history(memory) == history(never), (seed, turns, number)
