@@ -9,7 +9,7 @@ from typing import TypeVar
 from graphmem.models import Move, Scope, StoreStats, mark_of
 from graphmem.protocols import GraphBackend
 from graphmem_sqlite.communities import SQLiteCommunities
-from graphmem_sqlite.connection import READ_ONLY, translated
+from graphmem_sqlite.connection import translated
 from graphmem_sqlite.edges import SQLiteEdges, SQLiteTraversal
 from graphmem_sqlite.entities import SQLiteEntities
 from graphmem_sqlite.episodes import SQLiteEpisodes
@@ -135,9 +135,9 @@ class SQLiteBackend(
             page_size = connection.execute("PRAGMA page_size").fetchone()[0]
             mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
             integrity = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-            path, is_read_only = self._database.file.path, self._database.is_read_only
+            is_read_only = self._database.is_read_only
             return [
-                ("place", not is_read_only, f"{path}: {READ_ONLY}" if is_read_only else str(path)),
+                ("place", not is_read_only, self._database.describe()),
                 ("SQLite", True, sqlite3.sqlite_version),
                 ("schema", True, str(schema_number(connection))),
                 ("journal mode", mode == "wal" or is_read_only, mode),

@@ -57,7 +57,7 @@ _DAMAGED = "SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_FORMAT"
 _UNIQUE_VIOLATIONS = "SQLITE_CONSTRAINT_UNIQUE", "SQLITE_CONSTRAINT_PRIMARYKEY", "SQLITE_CONSTRAINT_ROWID"
 _POLL = 0.001  # seconds between attempts while another connection writes
 _IMMUTABLE = "ro&immutable=1"
-READ_ONLY = "can be read but not written; check the rights of file and folder"
+_READ_ONLY = "can be read but not written; check the rights of file and folder"
 MIGRATION_MARKER = "SELECT id || ' ' || state FROM move WHERE one = 1"
 
 
@@ -173,6 +173,10 @@ class Database:
     def is_read_only(self) -> bool:
         """Whether the file, or its folder, can't be written."""
         return self._mode.startswith("ro")
+
+    def describe(self) -> str:
+        """Return the path of the file, and that it can't be written if so."""
+        return f"{self.file.path}: {_READ_ONLY}" if self.is_read_only else str(self.file.path)
 
     @property
     def writer(self) -> sqlite3.Connection:
@@ -332,7 +336,7 @@ class Database:
             self._require_open()
             self._require_same_file()
             if self.is_read_only:
-                raise StoreReadOnly(f"{self.name}: {READ_ONLY}")
+                raise StoreReadOnly(f"{self.name}: {_READ_ONLY}")
             with self._bracket("BEGIN IMMEDIATE", "COMMIT", ("ROLLBACK",)):
                 self._owner = get_ident()
                 try:
