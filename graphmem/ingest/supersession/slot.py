@@ -104,7 +104,7 @@ class Slot:
         """Return the version that a telling confirms or begins.
 
         "I live in Berlin" confirms the version of Berlin that holds. It begins one if none holds, and also, from then
-        on, if what holds is only hearsay.
+        on, if what holds is only hearsay. A plan that came true before its day never held.
         """
         latest = self._latest.get(telling.edge.key)
         if latest is None or not latest.holds_at(telling):
@@ -112,6 +112,11 @@ class Slot:
         if latest.is_replaced_by(telling):
             version = self._begin(telling)
             latest.closed_by = Closing(version, telling)
+            return version
+        if latest.was_foretold_by(telling):
+            version = self._begin(telling)
+            version.closed_by = Closing(latest, latest.tellings[0])
+            self._latest[telling.edge.key] = latest
             return version
         return self._confirm(latest, telling)
 

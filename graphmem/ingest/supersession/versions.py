@@ -154,6 +154,11 @@ class Version:
         differs = telling.certainty != self.edge.certainty and telling.source.teller != "external"
         return differs and may_overrule("external", self.tellers)
 
+    def was_foretold_by(self, telling: Telling) -> bool:
+        """Return whether a telling of the same fact, from a later day on, is less sure and was told before this."""
+        is_surer = may_end(self.edge.certainty, telling.certainty, same_fact=True)
+        return is_surer and all(t.source.told_at > telling.source.told_at for t in self.tellings)
+
     def comes_true_with(self, telling: Telling) -> bool:
         """Return whether this is a plan whose day has passed when a telling states it without a beginning (rule 1)."""
         begin, is_stated = self.begin, telling.certainty == "stated" and telling.assumed
