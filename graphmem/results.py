@@ -130,7 +130,7 @@ class Fact(Model):
     def when(self) -> str:
         """The time in which it held in words: "since 2019-03-01, until 2021-05-31", "until 2019", "never true".
 
-        "replaced" is a fact that another one replaced from its beginning: a plan that came true on its day.
+        "replaced" is a fact that another one replaced from its beginning: a plan that came true by its day.
         """
         if self.valid_from == self.valid_to:
             return "never true" if self.superseded_by is None else "replaced"
