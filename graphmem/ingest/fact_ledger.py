@@ -447,6 +447,8 @@ class FactLedger:
         edge = edge.stated_by([i for i in edge.episode_ids if i not in later])
         over = ended(with_end(edge, stated), stated.at, self._now, "over")
         self._record([over] if again is None else [over, again])
+        if is_retracted(over):  # called off before it began: what it had ended goes on
+            self.change(over)
 
     def _in_place_of_wrong(self, edge: Edge) -> Edge:
         """Give a correction the beginning of the fact that it corrects, if there is one (rule 8).
