@@ -22,7 +22,10 @@ from graphmem.ingest.supersession.rules import (
 from graphmem.models import (
     Edge,
     EdgeEnd,
+    end_of,
     ended,
+    is_retracted,
+    may_end,
     retracted,
     utc_now,
 )
@@ -63,7 +66,7 @@ def find_reopened(
     remaining = {i: edge for i, edge in versions.items() if i not in gone}
     compatible = find_compatible(backend, scope, remaining, gone)
     there = {**{i: edge for i, edge in remaining.items() if not edge.is_inferred}, **moved}
-    reopened = {**moved, **_Reopening(request, there.values(), left, compatible).run()}
+    reopened = {**moved, **_Reopening(request, there.values(), gone, left, compatible).run()}
     over = ended_by_later({**there, **reopened}.values(), ontology, request.sources, utc_now(), compatible)
     reopened.update((edge.id, edge) for edge in over)
     came_true = [edge for edge in (*plans, *versions.values()) if _came_true(edge, versions)]
@@ -126,6 +129,8 @@ class _Reopening:
         The erasure.
     there
         Versions that remain: of the ended facts, and of all others that decide about them.
+    gone
+        Facts that are removed, by id.
     unstated
         Ids of the facts that forgotten episodes stated → the fact if others state it as well, None if it is removed.
     compatible
@@ -136,11 +141,13 @@ class _Reopening:
         self,
         request: ErasureRequest,
         there: Collection[Edge],
+        gone: Mapping[str, Edge],
         unstated: Mapping[str, Edge | None],
         compatible: Compatible,
     ) -> None:
         self._episodes = request.episodes
         self._ontology = request.ontology
+        self._gone = gone
         self._unstated = unstated
         self._compatible = compatible
         self._slots: defaultdict[tuple[str, ...], list[Edge]] = defaultdict(list)
@@ -160,23 +167,29 @@ class _Reopening:
         for edge in self._over:  # the later ones first: a fact may go on as its next version
             opened = edge.without_ends({i for i in edge.ended_by if self._is_unstated(i, edge)})
             if opened.valid_to != edge.valid_to:
+                opened = self._ended_as_told(opened, edge.superseded_by)
                 opened = self._ended_by_next(self._told_as_past(opened), edge.expired_at)
             elif (again := self._repeated(edge)) is not None:
                 opened = opened.changed(valid_to=again)
             opened = self._unfolded(opened)
             if opened.is_active and (held := self._held.setdefault(edge.key, edge.id)) != edge.id:
-                self._confirm(held, opened)
-                opened = retracted(opened, self._now, "replaced", held)
+                opened = self._beside(held, opened)
             if opened != edge:
                 self._changed[edge.id] = opened
         return self._changed
 
-    def _confirm(self, fact_id: str, edge: Edge) -> None:
-        """Record that a reopened fact tells an active one that is as sure, too."""
-        held = self._changed.get(fact_id, self._there[fact_id])
+    def _beside(self, held_id: str, edge: Edge) -> Edge:
+        """Return a reopened fact, of which another version is active: it replaces a less sure one, or confirms it."""
+        held = self._changed.get(held_id, self._there[held_id])
+        if may_end(edge.certainty, held.certainty, same_fact=True):
+            why = "replaced" if held.valid_from < edge.valid_from else "corrected"  # from its beginning (rule 3)
+            self._changed[held_id] = ended(held, edge.valid_from, self._now, why, edge.id)
+            self._held[edge.key] = edge.id
+            return edge
         if held.certainty == edge.certainty:
             told = edge.stated_by([i for i in edge.episode_ids if i not in self._episodes])
-            self._changed[fact_id] = begun_with(supported(held, told), told)
+            self._changed[held_id] = begun_with(supported(held, told), told)
+        return retracted(edge, self._now, "replaced", held_id)
 
     def _is_unstated(self, by: str, edge: Edge) -> bool:
         """Return whether an episode or a fact doesn't end a fact any more."""
@@ -201,6 +214,19 @@ class _Reopening:
             return None
         at = ends_from(left, edge, self._sources)
         return at if at is not None and at > edge.valid_from else None
+
+    def _ended_as_told(self, edge: Edge, by: str | None) -> Edge:
+        """Return a reopened fact as ended by what was told of its surer version, which had replaced it and is gone."""
+        gone = self._gone.get(by or "")
+        if gone is None or gone.key != edge.key:
+            return edge
+        told = [end for end in gone.ends if end.by and end.by not in {*self._episodes, gone.superseded_by}]
+        if told and is_retracted(gone) and gone.end_reason == "corrected":
+            told = [end.changed(at=edge.valid_from) for end in told]
+            return retracted(edge.changed(ends=(*edge.ends, *told)), self._now, "corrected")
+        edge = edge.changed(ends=tuple(dict.fromkeys((*edge.ends, *told))))
+        end = end_of(edge.ends, edge.valid_to)
+        return edge if end in (None, edge.valid_to) else ended(edge, end, self._now, "over")
 
     def _told_as_past(self, edge: Edge) -> Edge:
         """Return a reopened fact as ended by versions of it that were told as past, which become a part of it."""

@@ -365,6 +365,19 @@ def test_a_fact_keeps_no_day_of_a_forgotten_plan(forgotten: int, left: Row) -> N
     assert history(memory) == [left]
 
 
+@pytest.mark.parametrize("sooner", ["planned uses vim 2025-02-20", "perhaps uses vim"])
+@pytest.mark.parametrize(("last", "forgotten"), [("over uses vim", 1), ("wrong uses vim", 2)])
+def test_what_was_told_of_a_surer_version_counts_without_it_and_the_other_way_round(
+    sooner: str, last: str, forgotten: int
+) -> None:
+    turns = [Turn("2025-01-10", sooner), Turn("2025-03-10", "uses vim"), Turn("2025-04-10", last)]
+    memory, ids = told(turns)
+    never, _ = told([turn for turn in turns if turn is not turns[forgotten]])
+    with memory, never:
+        memory.forget(episode=ids[forgotten])
+        assert history(memory) == history(never)
+
+
 def test_a_trip_is_planned_again_without_the_turn_that_says_that_it_was_made() -> None:
     turns = [Turn("2025-01-10", "planned visited Rome 2025-02-20"), Turn("2025-03-10", "visited Rome 2025-02-20")]
     memory, ids = told(turns)
