@@ -393,15 +393,12 @@ class FactLedger:
         """Call off the ends of a state that were told by then, and those of what ended with it (rules 3 and 10)."""
         called_off = EdgeEnd(by=end.episode_id, at=END_OF_TIME, told_at=end.told_at)
         before = {each.by for each in edge.ends if each.told_at <= end.told_at}
-        is_called_off = (
-            bool(before) or edge.is_active
-        )  # one of which no end is known yet may get one that was told before
-        if edge.kind == "event" or edge.superseded_by is not None or is_over(edge) or not is_called_off:
+        if edge.kind == "event" or edge.superseded_by is not None or is_over(edge) or not (before or edge.is_active):
             return
         self._told_ends.add((edge.id, called_off))
         if before:
             self.change(with_end(edge, called_off).without_end())
-        else:
+        else:  # an end that was told before may still arrive
             self._record([with_end(edge, called_off)])
         relation = DEPENDENT_RELATIONS.get(edge.relation, "")
         for row in [self._rows[i] for i in self._by_slot[edge.source_id, relation]]:
