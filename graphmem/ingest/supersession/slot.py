@@ -121,7 +121,7 @@ class Slot:
         return self._confirm(latest, telling)
 
     def _begun_as_planned(self, telling: Telling) -> Telling:
-        """Return a telling without a beginning with that of the plan that it says has come true (rule 1).
+        """Return a telling without a beginning with that of the plan that it says has come true (rule 4).
 
         Not if another fact, which it ends, was told to hold or to end after that.
         """

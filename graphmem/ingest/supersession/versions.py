@@ -160,7 +160,7 @@ class Version:
         return is_surer and all(t.source.told_at > telling.source.told_at for t in self.tellings)
 
     def comes_true_with(self, telling: Telling) -> bool:
-        """Return whether this is a plan whose day has passed when a telling states it without a beginning (rule 1)."""
+        """Return whether this is a plan whose day has passed when a telling states it without a beginning (rule 4)."""
         begin, is_stated = self.begin, telling.certainty == "stated" and telling.assumed
         is_dated_plan = self.edge.certainty == "plan" and not begin.assumed
         return is_stated and is_dated_plan and begin.begins <= telling.source.told_at
