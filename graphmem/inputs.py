@@ -113,11 +113,11 @@ class _Item(Model):
     @model_validator(mode="before")
     @classmethod
     def _leave_out_none(cls, fields: Any) -> Any:
-        """Return the fields without those that are None, which stand for their defaults; a text is required."""
+        """Return the fields without those that are None, which stand for their defaults; the text isn't optional."""
         if not isinstance(fields, dict):
             return fields
-        given = cast("dict[str, Any]", fields)
-        return {name: value for name, value in given.items() if value is not None or name == "text"}
+        given, optional = cast("dict[str, Any]", fields), cls.model_fields.keys() - {"text"}
+        return {name: value for name, value in given.items() if value is not None or name not in optional}
 
     @model_validator(mode="before")
     @classmethod

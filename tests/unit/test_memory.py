@@ -295,6 +295,8 @@ def test_a_field_that_is_none_is_not_given(memory: GraphMemory) -> None:
     for turn in ("I live in Oslo", {"text": "I live in Oslo", **options}):
         [episode] = memory.episodes([memory.remember(turn, **options).episode_id])
         assert (episode.metadata, episode.attachments, episode.source) == ({}, (), "message")
+    with pytest.raises(InvalidInput, match="occured_at"):
+        memory.remember({"text": "I live in Oslo", "occured_at": None})  # pyright: ignore[reportArgumentType]
 
 
 def test_a_result_holds_the_question_as_it_was_asked(memory: GraphMemory) -> None:
