@@ -234,13 +234,14 @@ def _edges(
     for edge, there in own:
         twin = twins.get(edge.id)
         less = None if twin is None else less_sure(*twin, sources, now=at)
+        confirms = less is not None and is_retracted(less) and less.end_reason == "replaced"  # no plan that came true
         if there.source_id == there.target_id:
             folded.append(FoldedEdge(edge=edge))
         elif edge.id in parted:
             moved.append(edge)
             earlier = parted[edge.id]
             rows += [earlier] if earlier.id == edge.id else [earlier, there]
-        elif twin is not None and (less is None or (less.id == edge.id and is_retracted(less))):
+        elif twin is not None and (less is None or (less.id == edge.id and confirms)):
             folded.append(FoldedEdge(edge=edge, into=twin[1]))
         else:
             moved.append(edge)
@@ -249,7 +250,7 @@ def _edges(
             elif less.id == edge.id:
                 rows.append(less)
             else:
-                rows += (less, supported(there, less) if is_retracted(less) else there)
+                rows += (less, supported(there, less) if confirms else there)
     rejected = _rejected(backend, scope, known, folded, lambda edge: repointed(edge, gone, kept), at)
     moved += rejected.before
     folded += (FoldedEdge(edge=edge) for edge in rejected.dropped)

@@ -378,6 +378,16 @@ def test_what_was_told_of_a_surer_version_counts_without_it_and_the_other_way_ro
         assert history(memory) == history(never)
 
 
+@pytest.mark.parametrize("kept", ["Maya", "Mia"])
+def test_a_plan_of_a_merged_person_is_no_telling_that_it_came_true(kept: str) -> None:
+    turns = [Turn("2025-01-10", "planned lives_in Rome 2025-02-20", "Mia"), Turn("2025-03-10", "lives_in Rome")]
+    memory, ids = told(turns)
+    with memory:
+        memory.admin.merge("Mia" if kept == "Maya" else "Maya", into=kept)
+        memory.forget(episode=ids[1])
+        assert [(fact.certainty, fact.when) for fact in memory.history(kept)] == [("plan", "since 2025-02-20")]
+
+
 def test_a_trip_is_planned_again_without_the_turn_that_says_that_it_was_made() -> None:
     turns = [Turn("2025-01-10", "planned visited Rome 2025-02-20"), Turn("2025-03-10", "visited Rome 2025-02-20")]
     memory, ids = told(turns)
