@@ -388,6 +388,15 @@ def test_a_plan_of_a_merged_person_is_no_telling_that_it_came_true(kept: str) ->
         assert [(fact.certainty, fact.when) for fact in memory.history(kept)] == [("plan", "since 2025-02-20")]
 
 
+def test_a_merged_fact_keeps_no_day_of_a_forgotten_plan_that_came_true() -> None:
+    turns = [Turn("2025-01-10", "planned uses vim 2025-02-20", "Mia"), Turn("2025-03-10", "uses vim")]
+    memory, ids = told([*turns, Turn("2025-04-10", "uses vim", "Mia")])
+    with memory:
+        memory.admin.merge("Mia", into="Maya")
+        memory.forget(episode=ids[0])
+        assert history(memory) == [("vim", "2025-03-10", "None", "2025-03-10")]
+
+
 def test_a_trip_is_planned_again_without_the_turn_that_says_that_it_was_made() -> None:
     turns = [Turn("2025-01-10", "planned visited Rome 2025-02-20"), Turn("2025-03-10", "visited Rome 2025-02-20")]
     memory, ids = told(turns)
