@@ -72,6 +72,16 @@ def scripted(reply: Any) -> Scripted:
     return Scripted(reply=reply if callable(reply) else fixed, seen=[])
 
 
+def in_turn(*replies: Any) -> Scripted:
+    """Return a model that gives one reply after the other."""
+    left = iter(replies)
+
+    def reply(_: str) -> str:
+        return json.dumps(next(left))
+
+    return scripted(reply)
+
+
 def episode(text: str, speaker: str | None = "Ann Lee", **fields: Any) -> Episode:
     return Episode(scope=SCOPE, text=text, speaker=speaker, occurred_at=fields.pop("occurred_at", AT), **fields)
 
@@ -316,14 +326,8 @@ def test_the_number_of_a_known_fact_ends_it(backend: GraphBackend) -> None:
 def test_a_plan_that_a_reply_states_again_began_on_its_day(ends_the_plan: bool) -> None:
     rate = fact("Ann Lee", "has_rate", "95 EUR")
     over = [{"known": 1, "at": None, "why": "over"}] if ends_the_plan else []
-    replies = iter(
-        [{"facts": [{**rate, "certainty": "plan", "valid_from": "2025-02-01"}]}, {"facts": [rate], "ended": over}]
-    )
-
-    def reply(_: str) -> str:
-        return json.dumps(next(replies))
-
-    llm = scripted(reply)
+    planned = {"facts": [{**rate, "certainty": "plan", "valid_from": "2025-02-01"}]}
+    llm = in_turn(planned, {"facts": [rate], "ended": over})
     with GraphMemory.open("memory://", extractor="llm", llm=llm, embeddings="none", background=False) as memory:
         for text, on in (("My rate is 95 EUR from February.", "2025-01-10"), ("I bill 95 EUR.", "2025-05-10")):
             memory.remember(text, speaker="Ann Lee", occurred_at=f"{on}T10:00:00Z")
@@ -335,17 +339,10 @@ def test_a_plan_that_a_reply_states_again_began_on_its_day(ends_the_plan: bool) 
 def test_a_fact_of_which_a_detail_has_changed_is_known_with_its_new_sentence(day: str | None) -> None:
     may, june = (f"Ann Lee expects a baby in {month} 2025." for month in ("May", "June"))
     over = [{"known": 1, "at": day, "why": "over"}]
-    replies = iter(
-        [
-            {"facts": [fact("Ann Lee", "expects", "baby", fact=may)]},
-            {"facts": [fact("Ann Lee", "expects", "baby", fact=june)], "ended": over},
-        ]
+    llm = in_turn(
+        {"facts": [fact("Ann Lee", "expects", "baby", fact=may)]},
+        {"facts": [fact("Ann Lee", "expects", "baby", fact=june)], "ended": over},
     )
-
-    def reply(_: str) -> str:
-        return json.dumps(next(replies))
-
-    llm = scripted(reply)
     with GraphMemory.open("memory://", extractor="llm", llm=llm, embeddings="none", background=False) as memory:
         for text, on in (("Our baby comes in May!", "2025-01-10"), ("The baby comes in June.", "2025-02-10")):
             memory.remember(text, speaker="Ann Lee", occurred_at=f"{on}T10:00:00Z")
@@ -354,12 +351,8 @@ def test_a_fact_of_which_a_detail_has_changed_is_known_with_its_new_sentence(day
 
 
 def test_a_reply_says_that_a_known_fact_goes_on_after_all(backend: GraphBackend) -> None:
-    replies = iter(({"known": 1, "at": "2025-06-30", "why": "over"}, {"known": 1, "at": None, "why": "continues"}))
-
-    def answer(_: object) -> str:
-        return json.dumps({"ended": [next(replies)]})
-
-    model = scripted(answer)
+    over, on = {"known": 1, "at": "2025-06-30", "why": "over"}, {"known": 1, "at": None, "why": "continues"}
+    model = in_turn({"ended": [over]}, {"ended": [on]})
     queue = ExtractionQueue(backend, LLMExtractor(model, concurrency=1), DEFAULT_ONTOLOGY, Settings())
     for day, text, until in ((13, "I quit Acme for June.", datetime(2025, 7, 1, tzinfo=UTC)), (20, "I stay.", None)):
         backend.add_episodes(SCOPE, [episode(text, "Sam Okafor", occurred_at=AT.replace(day=day))])
