@@ -183,7 +183,7 @@ class _Reopening:
         return self._changed
 
     def _beside(self, held_id: str, edge: Edge) -> Edge:
-        """Return a reopened fact, of which another version is active: it replaces a less sure one, or confirms it."""
+        """Return a reopened fact that has another active version: it replaces a less sure one, or confirms it."""
         held = self._changed.get(held_id, self._there[held_id])
         if may_end(edge.certainty, held.certainty, same_fact=True):
             why = "replaced" if held.valid_from < edge.valid_from else "corrected"  # from its beginning (rule 3)

@@ -100,7 +100,7 @@ def _mend_verbs(doc: Doc) -> None:
 
 
 def _mend_seen(doc: Doc) -> None:
-    """Give in place its object to a verb of which the parser makes a clause: "I saw Radiohead live on Sunday"."""
+    """Correct in place objects that were parsed as the subject of a clause: "I saw Radiohead live on Sunday"."""
     for token in doc:
         if token.dep_ == "ccomp" and token.pos_ in ("ADJ", "ADV") and token.head.lemma_ in ("see", "watch", "catch"):
             for child in list(token.children):
