@@ -69,7 +69,7 @@ def find_reopened(
     reopened = {**moved, **_Reopening(request, there.values(), gone, left, compatible).run()}
     over = ended_by_later({**there, **reopened}.values(), ontology, request.sources, utc_now(), compatible)
     reopened.update((edge.id, edge) for edge in over)
-    came_true = list(_came_true(request, plans, versions))
+    came_true = list(_came_true(request, versions))
     settled = list(_settled(request, (*reopened.values(), *came_true), {**there, **reopened}, compatible))
     reopened.update((edge.id, edge) for edge in settled)
     staying = {i: edge for i, edge in gone.items() if i not in unstated}
@@ -79,9 +79,9 @@ def find_reopened(
     return reopened, request.episodes.keys() | {i for i, edge in left.items() if edge is None}
 
 
-def _came_true(request: ErasureRequest, plans: Iterable[Edge], versions: Mapping[str, Edge]) -> Iterator[Edge]:
+def _came_true(request: ErasureRequest, versions: Mapping[str, Edge]) -> Iterator[Edge]:
     """Yield the plans that a telling, without a beginning of its own, after their day says came true."""
-    planned = [edge for edge in (*plans, *versions.values()) if edge.certainty == "plan"]
+    planned = [edge for edge in versions.values() if edge.certainty == "plan"]
     names = with_folded(request.backend, request.scope, versions.values()) if planned else {}
     for edge in planned:
         fact = versions.get(names.get(edge.superseded_by or "", ""))

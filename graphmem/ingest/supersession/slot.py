@@ -78,8 +78,8 @@ class Slot:
 
         A fact that never held only because another one began when it did takes part: that one may begin later now.
         """
-        is_outvoted = edge.end_reason == "corrected" and edge.superseded_by in self._ids
-        is_outvoted = is_outvoted and edge.stated_end != edge.valid_from
+        is_replaced = edge.end_reason == "corrected" and edge.superseded_by in self._ids
+        is_outvoted = is_replaced and edge.stated_end != edge.valid_from
         return edge.kind == "state" and not is_over(edge) and (not is_retracted(edge) or is_outvoted)
 
     def _ordered(self) -> list[Telling]:
