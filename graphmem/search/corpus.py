@@ -129,6 +129,8 @@ class Corpus:
         self._session_number: dict[Hashable, int] = {}
         self._talks: dict[int, set[int]] = {}
         self._titles = Titles()
+        self._unnamed: list[tuple[tuple[str, ...], str, bool]] = []
+        """Names, title, and whether there is a session, of the last episodes, for `add_names`."""
         self._name_vectors: dict[str, NDArray[np.float16]] = {}
 
     def __len__(self) -> int:
@@ -146,11 +148,14 @@ class Corpus:
         return self.dimension > 0
 
     def learn(self, name_vectors: Mapping[str, NDArray[np.float16]]) -> None:
-        """Add the vectors of names; call before adding the episodes that contain them."""
+        """Add the vectors of names; call before `add_names` for episodes that contain them."""
         self._name_vectors.update(name_vectors)
 
     def extend(self, units: Sequence[Unit], vectors: Iterable[UnitVectors]) -> None:
-        """Add new episodes in ascending order of id, with their vectors; `vectors` is iterated once."""
+        """Add new episodes in ascending order of id, with their vectors; `vectors` is iterated once.
+
+        Call `add_names` afterwards, once for several calls: a title is looked for in the texts of all episodes.
+        """
         first = len(self)
         self.sessions.extend([(unit.episode.id, unit.session) for unit in units])
         self.position.update((unit.episode.id, position) for position, unit in enumerate(units, first))
@@ -163,8 +168,8 @@ class Corpus:
         )
         if self.has_vectors:
             self._add_vectors(units, vectors)
-        self._add_names(units)
         for unit in units:
+            self._unnamed.append((unit.names, bare_title(unit.episode.title or ""), unit.session is not None))
             for fact in self._pending_facts.pop(unit.episode.id, ()):
                 self._state(self.position[unit.episode.id], fact)
 
@@ -231,18 +236,22 @@ class Corpus:
                 self.sentences.extend(found[1:] if len(found) > 1 else found)
             self.pieces.add(unit.pieces, pieces)
 
-    def _add_names(self, units: Sequence[Unit]) -> None:
-        """Add extracted names, titles, and titles of other episodes in the text; in sessions, speakers are excluded."""
-        first = len(self) - len(units)
+    def add_names(self) -> None:
+        """Add the names of the episodes that `extend` added since the last call.
+
+        These are extracted names, titles, and titles of other episodes in the text; in sessions, speakers are excluded.
+        """
+        first = len(self) - len(self._unnamed)
         spoken = {plain(speaker) for speaker in self.speakers}
-        titles = [bare_title(unit.episode.title or "") for unit in units]
+        titles = [title for _, title, _ in self._unnamed]
         fresh = self._titles.add(titles)
         of_each: list[list[str]] = []
         texts = self._texts[first:]
-        for unit, title, text in zip(units, titles, texts, strict=True):
+        for (names, title, in_session), text in zip(self._unnamed, texts, strict=True):
             others = self._titles.find(text)
-            found = [*unit.names, *([title] if title else []), *others]
-            of_each.append([n for n in dict.fromkeys(found) if unit.session is None or n not in spoken])
+            found = [*names, *([title] if title else []), *others]
+            of_each.append([n for n in dict.fromkeys(found) if not in_session or n not in spoken])
+        self._unnamed = []
         self._learn_names(self.names.missing(name for found in of_each for name in found))
         self.names.extend(list(zip(of_each, titles, texts, strict=True)))
         for title in fresh:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -442,41 +442,40 @@ class SearchIndex:
         cursors = [IndexCursor(scope, _LAST, _LAST, copy.positions.get(scope, 0)) for scope in scopes]
         news = dict(zip(scopes, self._backend.index_status(cursors), strict=True))
         states = {scope: status.state for scope, status in news.items()}
-        fresh = self._news(copy, [scope for scope, status in news.items() if status.entries])
+        waiting = [scope for scope, status in news.items() if status.entries]
         removed = any(copy.states.get(scope, state).generation != state.generation for scope, state in states.items())
         removed |= not copy.corpus.has_vectors and dimension > 0
-        if removed or any(key in copy.corpus.position for key in fresh["episode"]):
+        while removed or not self._read_news(copy, waiting):
             copy.corpus, copy.positions = self._empty(dimension).corpus, {}
-            fresh = self._news(copy, scopes)
+            waiting, removed = list(scopes), False
         copy.states, copy.limited = states, any(status.limited for status in news.values())
-        self._apply(copy, scopes, fresh)
 
-    def _news(self, copy: Snapshot, scopes: Sequence[Scope]) -> dict[IndexKind, dict[str, IndexEntry]]:
-        """Read the entries that the snapshot lacks, by kind and key."""
-        found: dict[IndexKind, dict[str, IndexEntry]] = {"episode": {}, "fact": {}, "name": {}, "entity": {}}
+    def _read_news(self, copy: Snapshot, scopes: Sequence[Scope]) -> bool:
+        """Add new entries, a page at a time; return False if the snapshot has an older entry of one of the episodes."""
+        corpus = copy.corpus
         for scope in scopes:
             for page in self._backend.entry_pages(scope, after=copy.positions.get(scope, 0), chunk=_PAGE):
                 copy.positions[scope] = page[-1].position
-                for entry in page:
-                    found[entry.kind][entry.key] = entry
-        return found
+                keys = [entry.key for entry in page if entry.kind == "episode"]
+                if not corpus.position.keys().isdisjoint(keys):
+                    corpus.add_names()
+                    return False
+                _add_page(corpus, page, self._backend.get_episodes([scope], keys) if keys else {})
+        corpus.add_names()
+        return True
 
-    def _apply(self, copy: Snapshot, scopes: Sequence[Scope], fresh: dict[IndexKind, dict[str, IndexEntry]]) -> None:
-        """Add entries to the snapshot, releasing each: together they are as large as the snapshot."""
-        dimension, entries = copy.corpus.dimension, fresh["episode"]
-        if dimension:
-            copy.corpus.learn({key: halves(entry, dimension) for key, entry in fresh.pop("name").items()})
-        ids = sorted(entries)
-        episodes: dict[str, Episode] = {}
-        for start in range(0, len(ids), _PAGE):
-            episodes.update(self._backend.get_episodes(scopes, ids[start : start + _PAGE]))
-        units = [_unit(episodes[i], entries[i]) for i in ids if i in episodes]
-        if units:
-            read = (entries.pop(unit.episode.id) for unit in units)
-            copy.corpus.extend(
-                units, ((unpacked(entry, dimension), unpacked_pieces(entry, dimension)) for entry in read)
-            )
-        copy.corpus.extend_facts([_fact_unit(entry, dimension) for entry in fresh["fact"].values() if entry.detail])
+
+def _add_page(corpus: Corpus, page: Sequence[IndexEntry], episodes: Mapping[str, Episode]) -> None:
+    """Add a page of entries to a corpus, given the rows of its episodes by id."""
+    d = corpus.dimension
+    if d:
+        corpus.learn({entry.key: halves(entry, d) for entry in page if entry.kind == "name"})
+    entries = {e.key: e for e in page if e.kind == "episode" and e.key in episodes}
+    if entries:
+        units = [_unit(episodes[i], entries[i]) for i in sorted(entries)]
+        read = (entries[unit.episode.id] for unit in units)
+        corpus.extend(units, ((unpacked(entry, d), unpacked_pieces(entry, d)) for entry in read))
+    corpus.extend_facts([_fact_unit(entry, d) for entry in page if entry.kind == "fact" and entry.detail])
 
 
 def _fact_unit(entry: IndexEntry, dimension: int) -> FactUnit:

@@ -157,6 +157,23 @@ def test_scopes_in_any_order_are_one_copy(store: GraphBackend, clock: Clock) -> 
         assert one is other
 
 
+def test_titles_are_found_in_the_texts_of_all_pages_of_the_index(
+    store: GraphBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = {"Review": "she writes for the new york times.", "New York": "A city.", "New York Times": "A daily."}
+    for title, text in texts.items():
+        store.add_episodes(HOME, [Episode(scope=HOME, source="document", title=title, text=text)])
+    settled(store, HOME)
+    found: list[list[str]] = []
+    for page in (1, 1000):
+        monkeypatch.setattr(module, "_PAGE", page)
+        with SearchIndex(store, EpisodeEncoder(None, PlainPhrases())).copy([HOME]) as copy:
+            names = copy.corpus.names
+            found.append([names.texts[number] for number in names.of_episode(0)])
+
+    assert found == [["review", "new york times"]] * 2
+
+
 def test_a_search_of_several_scopes_waits_once_for_their_indexing(monkeypatch: pytest.MonkeyPatch) -> None:
     waits: list[float] = []
 

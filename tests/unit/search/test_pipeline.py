@@ -43,6 +43,7 @@ def corpus(
     ]
     vectors = [np.array([[c, (1 - c * c) ** 0.5]] * 2, np.float32) for _, c in turns]
     made.extend(units, [(vector, NO_PIECES) for vector in vectors])
+    made.add_names()
     return made
 
 
