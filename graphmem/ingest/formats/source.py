@@ -18,6 +18,7 @@ from graphmem.ingest.formats.archives import CHUNK_BYTES, File
 from graphmem.inputs import Triple
 from graphmem.messages import digest
 from graphmem.text.date_patterns import MONTHS
+from graphmem.text.dates import DateSpan, find_dates
 
 Format = Literal[
     "turns", "triples", "json", "csv", "text", "markdown", "html",
@@ -48,6 +49,7 @@ DatedBy = Literal["front matter", "name", "modification time"]
 _DAY_IN_NAME = re.compile(
     r"(?<!\d)(?P<year>(?:19|20)\d\d)([-_. ]?)(?P<month>0[1-9]|1[0-2])\2(?P<day>0[1-9]|[12]\d|3[01])(?!\d)"
 )
+_YEAR = re.compile(r"\d{4}")
 _DAY_LENGTH = 10
 _MAX_KINDS = 20  # of left out entries in a note
 
@@ -131,12 +133,26 @@ class Source:
         return self.modified_at
 
     def _day_in_name(self) -> datetime | None:
-        """Return the only day that the file name has, unless it lies after the modification: then it is the subject."""
-        named = _DAY_IN_NAME.finditer(PurePosixPath(self.name).name)
-        days = {"-".join(found.group("year", "month", "day")) for found in named}
+        """Return the only day that the file name has, unless it lies after the modification: then it is the subject.
+
+        "March 2025" is the last day of that month, or the modification if that was earlier in the month.
+        """
+        name = PurePosixPath(self.name).name
+        days = {"-".join(found.group("year", "month", "day")) for found in _DAY_IN_NAME.finditer(name)}
         found = _time_of(days.pop(), self.zone) if len(days) == 1 else None
+        if found is None and not days and (spans := self._months_in_name()):
+            begin, last = spans[0].begin, spans[0].until - timedelta(days=1)
+            found = last if self.modified_at is None else max(begin, min(last, self.modified_at))
         late = found is not None and self.modified_at is not None and found > self.modified_at + timedelta(days=1)
         return None if late else found
+
+    def _months_in_name(self) -> list[DateSpan]:
+        """Return the day or month that the file name has in words, with the year; empty if it has none, or several."""
+        words = re.sub(r"[._-]", " ", self.stem or "")
+        spans = find_dates(words, self.modified_at or datetime.now(self.zone or UTC))
+        in_words = (span for span in spans if any(map(str.isalpha, span.text)) and _YEAR.search(span.text))
+        found = [span for span in in_words if span.grain in ("day", "month")]
+        return found if len(found) == 1 else []
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """Yield numbered lines; a line above `MAX_LINE_BYTES` is cut to one byte more than the limit."""

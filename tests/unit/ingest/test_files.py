@@ -419,6 +419,10 @@ MODIFIED = datetime(2026, 5, 1, 12, tzinfo=UTC)
         ("2031-01-01 Plan.md", "Hi", None, None, "modification time"),
         ("2025-03-01 to 2025-03-07.md", "Hi", None, None, "modification time"),
         ("2025-02-30.md", "Hi", None, None, "modification time"),
+        ("Minutes 14 March 2025.md", "Hi", None, "2025-03-14T00:00Z", "name"),
+        ("notes_Aug_2024.txt", "Hi", None, "2024-08-31T00:00Z", "name"),
+        ("Half-year report 2025.md", "Hi", None, None, "modification time"),
+        ("May 2025 to June 2025.md", "Hi", None, None, "modification time"),
         ("order 120250314.md", "Hi", None, None, "modification time"),
     ],
 )
