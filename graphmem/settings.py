@@ -132,7 +132,9 @@ class Settings(BaseSettings):
         {}, description="model → price of a million input and of a million output tokens, for the cost in metrics"
     )
     extraction_turns: Count = Field(
-        4, description="maximum number of successive turns of a session that an LLM reads in one call, if they wait"
+        4,
+        description="maximum number of successive turns of a session, or passages of a document, that an LLM reads in "
+        "one call, if they wait",
     )
     extraction_instructions: str | None = Field(
         None, description="what an LLM is told in addition when it extracts, such as what matters in a field of work"

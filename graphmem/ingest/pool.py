@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Literal, TypeVar
 
+from graphmem.ingest.requests import may_be_read_together
 from graphmem.models import Episode, Scope
 from graphmem.protocols import enter_background
 
@@ -303,15 +304,18 @@ class ExtractionPool(Generic[T]):
         self._waiting = [entry for entry in self._waiting if entry.episode.id not in started]
 
     def _successive(self, first: _Entry[T]) -> list[_Entry[T]]:
-        """Return an entry and the turns that follow it in its lane, as long as they are of its session.
+        """Return an entry and those that follow it in its lane, as long as they may be read in one call.
 
-        A turn that failed before is read alone.
+        An episode that failed before is read alone.
         """
         lane = sorted((e for e in self._waiting if e.lane == first.lane), key=lambda e: e.episode.id)
         group, size = [first], len(first.episode.text)
         for entry in lane[1 : self._group]:
             size += len(entry.episode.text)
-            if entry.round is not first.round or size > _GROUP_LENGTH or not _continues(first.episode, entry.episode):
+            is_apart = any(each.attempts for each in (first.episode, entry.episode))
+            if entry.round is not first.round or size > _GROUP_LENGTH or is_apart:
+                break
+            if not may_be_read_together(first.episode, entry.episode):
                 break
             group.append(entry)
         return group
@@ -342,9 +346,3 @@ class ExtractionPool(Generic[T]):
             self._events += 1
             self._start_ready()
             self._changed.notify_all()
-
-
-def _continues(first: Episode, other: Episode) -> bool:
-    """Return whether two episodes may be read in one call."""
-    may_share = all(each.source == "message" and not each.attempts for each in (first, other))
-    return may_share and first.session_id is not None and first.session_id == other.session_id

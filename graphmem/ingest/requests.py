@@ -11,7 +11,8 @@ from itertools import accumulate
 from math import log1p
 
 from graphmem.ingest.resolution import TYPE_STATED
-from graphmem.models import STATED_KINDS, Edge, EdgeQuery, Entity, EntityHit, Episode, EpisodeQuery, Scope
+from graphmem.models import STATED_KINDS, Edge, EdgeQuery, Entity, EntityHit, Episode, EpisodeQuery, Scalar, Scope
+from graphmem.models.metadata import SOURCE_PATH
 from graphmem.ontology import Ontology
 from graphmem.protocols import ExtractionRequest, GraphBackend, Known, KnownFact, KnownName, without_expired
 from graphmem.text.date_patterns import MONTHS, WEEKDAYS
@@ -33,6 +34,20 @@ _PLANNED_END_AGE = timedelta(days=30)  # the same for a state that ended on a pl
 _EVENT_AGE_SHARED = timedelta(days=365)  # the same for an event that shares a rare word with the texts
 _RARE_SHARE = 0.25  # a word is rare if at most this share of the facts contain it
 _CANDIDATES = 300  # facts of each query that the most relevant are selected from, the newest
+
+
+def may_be_read_together(first: Episode, other: Episode) -> bool:
+    """Return whether a model may read two episodes in one call: turns of a session, or passages of a document."""
+    if (first.scope, first.source) != (other.scope, other.source):
+        return False
+    if first.source == "message":
+        return first.session_id is not None and first.session_id == other.session_id
+    return first.source == "document" and first.title is not None and _document_of(first) == _document_of(other)
+
+
+def _document_of(episode: Episode) -> tuple[Scalar, str]:
+    """Return the file of a passage, and the first heading of its title."""
+    return episode.metadata.get(SOURCE_PATH), (episode.title or "").split(" > ")[0]
 
 
 def build_requests(

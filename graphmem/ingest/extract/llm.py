@@ -22,6 +22,7 @@ from graphmem.ingest.content_filter import is_small_talk, skip_reason
 from graphmem.ingest.extract.llm_parse import as_extraction, find_json
 from graphmem.ingest.extract.llm_prompt import answer_schema, data_blocks, is_cut, rules, shown_texts
 from graphmem.ingest.extract.llm_selection import Limits, select
+from graphmem.ingest.requests import may_be_read_together
 from graphmem.llm.providers import FailureKind, kind_of, reason_for, seconds_for, secrets_of
 from graphmem.llm.structured import ReplyCutOff, StructuredModel, name_of
 from graphmem.models import Episode
@@ -226,18 +227,11 @@ def _says_something(request: ExtractionRequest) -> bool:
 
 
 def _groups(requests: Sequence[ExtractionRequest], most: int) -> list[list[int]]:
-    """Return the positions of successive turns of one session in groups of at most `most`."""
+    """Return the positions of successive requests in groups of at most `most` that may be read together."""
     groups: list[list[int]] = []
     for position, request in enumerate(requests):
-        episode = request.episode
-        last = requests[position - 1].episode if groups else None
-        if (
-            last is not None
-            and len(groups[-1]) < most
-            and episode.session_id is not None
-            and (last.scope, last.session_id) == (episode.scope, episode.session_id)
-            and last.source == episode.source == "message"
-        ):
+        last = requests[position - 1].episode if groups and len(groups[-1]) < most else None
+        if last is not None and may_be_read_together(last, request.episode):
             groups[-1].append(position)
         else:
             groups.append([position])

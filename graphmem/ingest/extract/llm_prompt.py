@@ -18,7 +18,7 @@ from graphmem.trust import USER, speaker_of
 
 _RULES = """\
 You maintain the memory of a conversation. You are shown what the memory holds, the turns before, and one or more new \
-episodes, which are turns of a conversation or a passage of a document. You write down, as JSON, what the new \
+episodes, which are turns of a conversation or passages of a document. You write down, as JSON, what the new \
 episodes add: entities, facts, and the ends of known facts.
 
 Blocks
@@ -285,7 +285,7 @@ def _attributes(episode: Episode, **more: str | None) -> str:
 
 
 def _quotable(text: str) -> str:
-    return display_name(text).replace('"', "'").replace("<", "(").replace(">", ")")
+    return display_name(text).replace('"', "'").replace(" > ", " / ").replace("<", "(").replace(">", ")")
 
 
 def _inert(text: str) -> str:

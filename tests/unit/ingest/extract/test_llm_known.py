@@ -650,6 +650,17 @@ def test_waiting_turns_come_together_and_failed_ones_alone(backend: GraphBackend
     ]
 
 
+def test_the_queue_reads_passages_of_a_document_in_one_call(backend: GraphBackend) -> None:
+    titles = ["Tea", "Tea > 1 Green", "Tea > 2 Black", "Coffee", None, None]
+    for title in titles:
+        passage = Episode(scope=SCOPE, source="document", title=title, text="Ann Lee likes tea.")
+        backend.add_episodes(SCOPE, [passage.changed(metadata={"source_path": "drinks.md"})])
+    model = scripted({})
+    ExtractionQueue(backend, LLMExtractor(model, concurrency=1), DEFAULT_ONTOLOGY, Settings()).process()
+    assert [prompt.count("<episode ") for prompt in model.seen] == [3, 1, 1, 1]
+    assert 'title="Tea / 2 Black"' in model.seen[0]
+
+
 def test_the_queue_reads_waiting_turns_in_one_call(backend: GraphBackend) -> None:
     backend.add_episodes(SCOPE, [episode(f"I like tea {n}.", session_id="s") for n in range(6)])
     model = scripted({"facts": [fact("Ann Lee", "likes", "tea", episode=1)]})
