@@ -81,6 +81,9 @@ _MOVES = ("mov", "relocat", "travel", "fly", "flew", "flies", "drove", "trip")
 _YEARLY = frozenset("annual annually anniversary year yearly".split())
 """Words of relations to a date of each year, if it has none: "has_contract_year_start", "renews_yearly_on"."""
 _YEAR = re.compile(r"(?<!\d)\d{4}(?!\d)")
+_RECURRING = re.compile(r"\b(?:every|each|daily|weekly|monthly)\b", re.IGNORECASE)
+_BOUNDS = ("_from", "_since", "_before")
+"""Endings of relations to a date that isn't the day of anything: "in_force_from", "ready_not_before"."""
 _NO_PLACES = ("believ", "interest")
 # limit on the examined items of a long reply; the rest is counted as over the limit
 _EXAMINED_PER_PLACE = 50
@@ -298,10 +301,14 @@ class _Selection:
         """Return an edge whose target is a date ahead as a state since it was told, until the end of that date.
 
         "The launch is scheduled for 2 June" is so from the day on which it is said, whatever the reply says. A birthday
-        holds for good, and so does a weekday, unless it is planned or a deadline.
+        holds for good, and so do what recurs, what is in force from a day on, and a weekday, unless it is planned or a
+        deadline.
         """
         relation = self._ontology.relation(edge.relation)
-        is_yearly = not _YEARLY.isdisjoint(relation.split("_")) and _YEAR.search(edge.target) is None
+        has_year = _YEAR.search(edge.target) is not None
+        if relation.endswith(_BOUNDS) or (not has_year and _RECURRING.search(edge.fact)):
+            return edge
+        is_yearly = not _YEARLY.isdisjoint(relation.split("_")) and not has_year
         is_anniversary = relation in ANNIVERSARIES or is_yearly
         day, *further = find_dates(edge.target, self._told_at, future=True) or (None,)
         if day is None:

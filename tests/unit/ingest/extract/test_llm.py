@@ -499,6 +499,8 @@ def test_a_date_ahead_holds_since_it_was_told_until_it_is_past(
         ("closed_on", "next Sunday", "stated", "2023-05-15"),
         ("due_on", "Sunday", "stated", "2023-05-15"),
         ("scheduled_for", "Sunday", "stated", "2023-05-15"),
+        ("in_force_from", "3 July 2023", "stated", None),
+        ("ready_not_before", "3 July 2023", "hearsay", None),
     ],
 )
 def test_a_weekday_is_every_week_unless_it_is_planned(
@@ -507,6 +509,14 @@ def test_a_weekday_is_every_week_unless_it_is_planned(
     edge = {"source": "Acme Corp", "relation": relation, "target": target, "certainty": certainty}
     [found] = extraction(said(answer(edge)), f"Acme Corp, {target}!").edges
     assert (found.valid_to and f"{found.valid_to:%Y-%m-%d}") == until
+
+
+def test_what_recurs_does_not_end_on_its_next_day() -> None:
+    edge = {"source": "Acme Corp", "relation": "scheduled_for", "target": "Monday morning"}
+    [found] = extraction(
+        said(answer(edge | {"fact": "Acme Corp meets every Monday morning."})), "Acme Corp, every Monday morning."
+    ).edges
+    assert found.valid_to is None
 
 
 @pytest.mark.parametrize(
