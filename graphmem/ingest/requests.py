@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from itertools import accumulate
+from itertools import accumulate, islice
 from math import log1p
 
 from graphmem.ingest.resolution import TYPE_STATED
@@ -144,8 +144,8 @@ def find_known(
     Facts: those of these names and dates that hold when the first of the episodes occurred and were told until then;
     states that ended in the month before, as planned; events to come, of the last month, or of the last year if they
     share a rare word with the texts. Those that share rare words come first, then the newest plans, up to half of the
-    places, which are often carried out, moved or canceled, and single-valued relations; at most `MOST_FACTS`. None that
-    only expired episodes state.
+    places, which are often carried out, moved or canceled, and single-valued relations; at most `MOST_FACTS`, with up
+    to a quarter for single-valued relations of the speakers. None that only expired episodes state.
     """
     told = [request.episode.searchable_text for request in requests]
     context = [turn.text for turn in requests[0].context]
@@ -161,7 +161,8 @@ def find_known(
     best = [hit for hit in ranked if hit not in dates][:MOST_NAMES]
     if not best:
         return Known()
-    facts = _known_facts(backend, scope, requests, best + dates[:MOST_NAMES], ontology)
+    taking_part = {hit.entity.id for hit in best if {hit.entity.canonical_name, hit.alias} & said_by}
+    facts = _known_facts(backend, scope, requests, best + dates[:MOST_NAMES], taking_part, ontology)
     facts = without_expired(backend, [scope], facts, now)
     sources = {edge.source_id for edge in facts}
     best = [hit for hit in best if hit.entity.id in sources or hit.entity.properties.get(TYPE_STATED) is not False]
@@ -232,6 +233,7 @@ def _known_facts(
     scope: Scope,
     requests: Sequence[ExtractionRequest],
     names: Sequence[EntityHit],
+    speakers: Collection[str],
     ontology: Ontology,
 ) -> list[Edge]:
     at = requests[0].episode.occurred_at
@@ -261,7 +263,11 @@ def _known_facts(
 
     rare = {word for word, n in occurrences.items() if n <= max(1, len(held) * _RARE_SHARE)}
     shown = (edge for edge in held if shared[edge.id] & rare or _holds(edge, at, _EVENT_AGE))
-    return sorted(shown, key=rank)[:MOST_FACTS]
+    ranked = sorted(shown, key=rank)
+    # "we moved" doesn't say from where
+    own = [e for e in ranked if e.source_id in speakers and ontology.is_single_valued(e.relation)][: MOST_FACTS // 4]
+    others = (edge for edge in ranked if edge not in own)
+    return sorted((*own, *islice(others, MOST_FACTS - len(own))), key=rank)
 
 
 def _told_at(edge: Edge) -> float:
@@ -299,17 +305,17 @@ def _newest(backend: GraphBackend, scope: Scope, query: EdgeQuery) -> Sequence[E
 def _holds(edge: Edge, at: datetime, event_age: timedelta) -> bool:
     """Return whether a fact told until a time isn't over then, or ended or happened not long ago.
 
-    A state that ended on a planned day counts, and an event, unless it was a plan that is settled.
+    A state that ended on a planned day counts, and an event, unless they were a plan that is settled.
     """
     told = edge.told_at or edge.valid_from
     if told > at or edge.valid_to == edge.valid_from:
         return False
+    is_settled = edge.certainty == "plan" and any(end.by not in edge.episode_ids for end in edge.ends)
     if edge.kind == "event":
-        is_settled = edge.certainty == "plan" and any(end.by not in edge.episode_ids for end in edge.ends)
         return at - max(told, edge.valid_to or told) <= event_age and not is_settled
     if edge.valid_to is None or edge.valid_to > at:
         return True
-    was_planned = any(end.at == edge.valid_to and end.told_at < end.at for end in edge.ends)
+    was_planned = any(end.at == edge.valid_to and end.told_at < end.at for end in edge.ends) and not is_settled
     return was_planned and edge.superseded_by is None and at - edge.valid_to <= _PLANNED_END_AGE
 
 

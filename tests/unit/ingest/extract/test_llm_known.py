@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -166,10 +166,11 @@ def test_a_state_is_known_for_a_month_after_its_planned_end(backend: GraphBacken
     assert [known.target for known in request.known.facts if known.relation == "has_phase"] == ["on hold"]
 
 
-def test_a_planned_event_is_known_until_a_text_settles_it(backend: GraphBackend) -> None:
+@pytest.mark.parametrize("kind", ["event", "state"])
+def test_a_plan_is_known_until_a_text_settles_it(backend: GraphBackend, kind: Literal["event", "state"]) -> None:
     day = datetime(2025, 1, 10, tzinfo=UTC)
-    trip = ExtractedEdge("Maya Lind", "drives_to", "Ghent", certainty="plan", kind="event", valid_from=day)
-    tell(backend, trip)
+    trip = ExtractedEdge("Maya Lind", "drives_to", "Ghent", certainty="plan", kind=kind)
+    tell(backend, replace(trip, valid_from=day) if kind == "event" else replace(trip, valid_to=day))
     [request] = requests(backend, "Maya Lind is back.")
     assert "Ghent" in [known.target for known in request.known.facts]
     settled = episode("…", occurred_at=datetime(2025, 1, 11, tzinfo=UTC))
@@ -179,6 +180,15 @@ def test_a_planned_event_is_known_until_a_text_settles_it(backend: GraphBackend)
     Writer(backend, DEFAULT_ONTOLOGY).write(SCOPE, [reading])
     [request] = requests(backend, "Maya Lind is back.")
     assert "Ghent" not in [known.target for known in request.known.facts]
+
+
+def test_where_a_speaker_lives_is_known_however_many_facts_share_words(backend: GraphBackend) -> None:
+    tell(backend, ExtractedEdge("Maya Lind", "lives_in", "Oslo"))
+    for number in range(MOST_FACTS + 5):
+        tell(backend, ExtractedEdge("Maya Lind", "likes", f"flat {number}"))
+    said = episode("We moved to the new flat!", speaker="Maya Lind")
+    [request] = build_requests(backend, SCOPE, [said], 4, DEFAULT_ONTOLOGY, now=utc_now())
+    assert "Oslo" in [known.target for known in request.known.facts]
 
 
 def test_targets_that_no_text_tells_more_of_are_not_listed_as_names(backend: GraphBackend) -> None:
