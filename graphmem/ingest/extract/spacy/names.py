@@ -43,7 +43,9 @@ _AFTER_NAME = re.compile(
     r"[Yy]esterday|[Tt]oday|[Tt]omorrow|[Tt]onight|[Yy]ay|[Ww]ow|[Ll]ol|[Oo]mg)$"
 )
 _NO_NOUNS = frozenset("RB VB VBG VBP UH IN WRB MD CC".split())
-_OPENINGS = frozenset("yeah yep yes no oh ok okay hey hi hello look wait well so please wow huh thanks bye".split())
+_OPENINGS = frozenset(
+    "yeah yep yes no oh ok okay hey hi hello look wait well so please wow huh thanks bye dear gee ah ahh aw".split()
+)
 """Words before a name in a sentence that only address somebody."""
 _NO_NAMES = frozenset(
     "ill im ive id dont cant wont didnt doesnt isnt y'know y'all yall afaik imho iirc rofl lmao brb nah naw noo ooh "
@@ -125,11 +127,18 @@ def _is_legal_form(token: Token) -> bool:
     return token.lower_.strip(".") in words.LEGAL_FORMS and not token.is_lower  # not "as"
 
 
+def _is_before_name(word: Token) -> bool:
+    """Return whether a word isn't part of the name that it precedes: "this Harvard Business Review", "ok Debian"."""
+    return word.lower_ in _OPENINGS or is_word(word.text)
+
+
 def _trimmed(name: Span) -> Span:
     """Return a name without the words around it: "Luckily Jana" at the beginning of a sentence, "that Susan person"."""
     doc, first = name.doc, name[0]
     opens = len(name) > 1 and first.is_sent_start and (first.tag_ in _NO_NOUNS or first.lower_ in _OPENINGS)
     start, end = name.start + bool(opens), name.end
+    while end - start > 1 and doc[start].is_lower and name.label_ not in words.PLACES and _is_before_name(doc[start]):
+        start += 1
     while end - start > 1 and name.label_ == "PERSON" and doc[end - 1].is_lower and is_word(doc[end - 1].text):
         end -= 1
     while end - start > 1 and doc[end - 1].is_lower and doc[end - 1].tag_ == "IN":
@@ -301,13 +310,15 @@ class Names:
     def _of_entity(self, span: Span) -> End | None:
         """Return the end for a recognized name."""
         span = _trimmed(span)
-        owns = span[-1].tag_ == "POS" and span[-1].head.dep_ == "poss"  # without an owned noun "Luigi's" is a name
+        at = span.label_ != "PERSON" and span.root.dep_ == "pobj" and span.root.head.lower_ == "at"
+        bare = span.label_ in words.PLACES if len(span) < 3 else span.label_ in ("PERSON", *words.PLACES)
+        # "Luigi's" without an owned noun is a name, "El Salvador's" isn't
+        owns = span[-1].tag_ == "POS" and (span[-1].head.dep_ == "poss" or (bare and not at))
         text = _AFTER_NAME.sub("", (span[:-1] if owns and len(span) > 1 else span).text.strip())
         maker = self.doc[span.start - 1] if span.start > 0 and span.label_ == "PRODUCT" else None
         if maker is not None and maker.dep_ == "compound" and maker.pos_ == "PROPN" and maker.head in span:
             text = f"{maker.text} {text}"  # "a Tesla Model 3"
         after = self.doc[span.end : span.end + 1]
-        at = span.label_ != "PERSON" and span.root.dep_ == "pobj" and span.root.head.lower_ == "at"
         if at and after.text == "'s" and after[0].head == span.root:
             text += "'s"  # "a table at Luigi's"
         if (known := self._participant(text)) is not None:

@@ -944,6 +944,19 @@ def test_names_end_before_the_words_of_an_address(say: Say) -> None:
     assert names
 
 
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("Let's throw out El Salvador's, as an example.", "El Salvador"),
+        ("He told Tina Turner's, you know.", "Tina Turner"),
+        ("Gee Robert, that's fine.", "Robert"),
+        ("I was just reading this Harvard Business Review article.", "Harvard Business Review"),
+    ],
+)
+def test_names_are_without_the_words_around_them(say: Say, text: str, name: str) -> None:
+    assert [e.name for e in say(text).entities] == [name]
+
+
 @pytest.mark.parametrize("name", "Ravi Aisha Yusuf Hiro Sven Ines Kasia Kwame Layla Elif Jonas Chidi".split())
 def test_given_names_of_many_languages_are_names_of_persons(say: Say, name: str) -> None:
     assert (name, "lives_in", "Antwerp") in say.facts(f"{name} lives in Antwerp.")
