@@ -14,7 +14,8 @@ from graphmem.ingest.extract.spacy import words
 from graphmem.ingest.extract.spacy.answers import completed
 from graphmem.ingest.extract.spacy.clauses import clauses, is_make_believe, is_question
 from graphmem.ingest.extract.spacy.facts import EXPLICIT, Facts, end_of_others
-from graphmem.ingest.extract.spacy.labels import correct_labels, is_code, is_word
+from graphmem.ingest.extract.spacy.labels import correct_labels
+from graphmem.ingest.extract.spacy.mentions import mentions
 from graphmem.ingest.extract.spacy.names import End, Names
 from graphmem.ingest.extract.spacy.pasted import without_pasted
 from graphmem.ingest.extract.spacy.people import attributes, newcomers, relatives, separated
@@ -34,7 +35,7 @@ from graphmem.ingest.extract.spacy.prepare import (
 )
 from graphmem.ingest.extract.spacy.statements import dates_of
 from graphmem.ingest.extract.spacy.tokens import parsed, tokens
-from graphmem.ingest.extract.spacy.words import ACRONYMS, ENTITY_TYPES, PLACES
+from graphmem.ingest.extract.spacy.words import ENTITY_TYPES, PLACES
 from graphmem.models import Episode
 from graphmem.models.metadata import is_mail
 from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology
@@ -52,7 +53,7 @@ from graphmem.trust import is_assistant
 
 if TYPE_CHECKING:
     from spacy.language import Language
-    from spacy.tokens import Doc, Span, Token
+    from spacy.tokens import Doc, Span
 
 MAX_ENTITIES = 10
 MAX_EDGES = 15
@@ -66,7 +67,6 @@ CO_OCCURRENCE = 0.3
 MAX_CORRECTED = 2000
 _LONG = 1000
 """Characters of a message from which on it is rather a piece of writing, or quotes one."""
-_NO_WORDS = frozenset({"NORP", "LANGUAGE", "WORK_OF_ART"})
 _NEW_JOB = re.compile(r"\b(?:got|landed|accepted|took|found|offer|hired)\b")
 _MISTAKE = re.compile(
     r"\A\s?(?:(?:oh|oops|sorry|wait|no|actually|hold on)[,.!]? )?"
@@ -186,6 +186,7 @@ class SpacyExtractor(Extractor):
     def _names(self, request: ExtractionRequest, doc: Doc, further: Sequence[str]) -> Extraction:
         """Return the names in a document or mail."""
         mentioned: dict[tuple[str, str], ExtractedEntity] = {}
+        message = request.episode.speaker is not None
         for piece in chain([doc], further):
             if len(mentioned) >= _ENOUGH_NAMES:
                 break
@@ -194,7 +195,8 @@ class SpacyExtractor(Extractor):
                     piece = parsed(english_pipeline(self._model), piece)
             names = Names(piece, self._ontology, None, None, request.episode.title)
             for sentence in piece.sents:
-                _add_names(mentioned, names, sentence)
+                for entity in mentions(names, sentence, message=message, mail=message):
+                    mentioned.setdefault((entity.name, entity.entity_type), entity)
         return _limited([], mentioned.values(), frozenset())
 
     def _corrected(
@@ -270,7 +272,8 @@ class SpacyExtractor(Extractor):
         mentioned: dict[tuple[str, str], ExtractedEntity] = {}
         starts: dict[str, datetime] = {}
         for sentence in doc.sents:
-            _add_names(mentioned, names, sentence, talk=episode.speaker is not None)
+            for entity in mentions(names, sentence, message=episode.speaker is not None):
+                mentioned.setdefault((entity.name, entity.entity_type), entity)
             if (
                 len(sentence) > MAX_SENTENCE
                 or is_question(sentence)
@@ -353,36 +356,6 @@ def _is_small_talk(edge: ExtractedEdge, assistant: str, user: str) -> bool:
     return bool(user) and (user in (edge.source, edge.target) or edge.source.startswith(f"{user}'s "))
 
 
-def _add_names(
-    mentioned: dict[tuple[str, str], ExtractedEntity], names: Names, sentence: Span, *, talk: bool = False
-) -> None:
-    """Add the entities that a sentence names to those of its text; in talk no plain words or all-capital sentences."""
-    if talk and _is_all_caps(sentence):
-        return
-    for end, start in names.named(sentence).items():
-        parts = re.findall(r"[^\W_]+", end.name.lower())
-        if talk and (is_code(end.name) or (end.label not in _NO_WORDS and _is_word(end, sentence.doc[start]))):
-            continue
-        if not end.role and any(part not in ACRONYMS and not part.isdigit() for part in parts):
-            found = ExtractedEntity(end.name, end.kind, confidence=0.8, guessed=True)
-            mentioned.setdefault((end.name, end.kind), found)
-
-
-def _is_word(end: End, first: Token) -> bool:
-    """Return whether a name is only a word; not in "her name is Shadow", "the Eagles" and "the Gulf"."""
-    article = first if first.lower_ == "the" else first.doc[max(0, first.i - 1)]
-    kept = first.dep_ != "compound" and (end.name.endswith("s") or end.label in ("LOC", "FAC", "EVENT"))
-    placed = end.label in PLACES and first.dep_ == "pobj" and first.head.lower_ in ("in", "to", "from", "near")
-    named = ((first.dep_ in ("attr", "oprd") or placed) and not first.n_lefts) or (kept and article.lower_ == "the")
-    return not named and is_word(end.name)
-
-
-def _is_all_caps(sentence: Span) -> bool:
-    """Return whether a sentence is in capitals, which distinguish no names."""
-    said = [t for t in sentence if t.is_alpha]
-    return len(said) > 2 and sum(t.is_upper for t in said) > len(said) * 0.7
-
-
 def _parses(pipeline: Language, texts: list[tuple[str, list[str]]]) -> list[Doc | Exception]:
     """Return the parse of each text, given with the people who take part."""
     size = batch_size([text for text, _ in texts])
@@ -442,7 +415,7 @@ def _together(sentence: Span, names: Names, edges: Iterable[ExtractedEdge]) -> I
     for edge in edges:
         near.setdefault(edge.source, {edge.source}).add(edge.target)
         near.setdefault(edge.target, {edge.target}).add(edge.source)
-    ends = [(e, i) for e, i in names.named(sentence).items() if not e.role and e.label != "NORP"]
+    ends = [(e, span.start) for e, span in names.named(sentence).items() if not e.role and e.label != "NORP"]
     said = re.sub(r"\s+", " ", sentence.text).strip()
     found = 0
     for n, (one, start) in enumerate(ends):

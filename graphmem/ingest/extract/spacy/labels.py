@@ -43,7 +43,7 @@ SMALL_PLACES = frozenset(p.lower() for p in PLACES if re.fullmatch(r"[A-Za-z ]{4
 _NAMES = _GIVEN_NAMES | {name.title() for name in words.COMMON_NAMES}
 _IN = frozenset("in to from near around through across outside into toward towards".split())
 _AT = _IN | {"at", "of", "for"}
-_CONJUNCTIONS = frozenset("and & for with vs versus".split())
+_CONJUNCTIONS = frozenset("and & for with to vs versus".split())
 _VISITING = frozenset("visit leave reach tour explore".split())
 _JOINING = frozenset("join leave quit contact sue found start".split())
 _ADDRESSING = frozenset(
@@ -64,8 +64,20 @@ _PRODUCT_NOUNS = frozenset(
 """Last words of names of products: "Sound Preferences"."""
 _PEOPLES = frozenset({"NORP", "LANGUAGE", "LAW"})
 _ORGANIZATION_NOUNS = frozenset(
-    "agency association bank board church club college company council court foundation group hospital inc institute "
-    "labs league market museum nations party police school society store studios team union university ventures".split()
+    "academy agency army association authority bank board center centre church clinic club college commission "
+    "committee company council court department division faculty foundation government group hospital inc institute "
+    "labs laboratory league ministry market museum nations navy office party police school society stores studios "
+    "team union university ventures".split()
+)
+_PLACE_NOUNS = frozenset(
+    "bay beach building canyon city coast county district falls forest garden harbor harbour hill hotel island islands "
+    "lake mount mountain mountains ocean palace park peninsula river sea springs theater theatre tower town valley "
+    "village north south east west central northern southern eastern western great africa america asia europe".split()
+) | (words.STREETS | _BUILDINGS)
+_REGIONS = frozenset(place.replace("_", " ") for place in words.COUNTRIES | words.PROVINCES if len(place) > 3)
+_EVENT_NOUNS = frozenset(
+    "bowl championship conference cup day days exhibition expo fair festival game games holiday holidays marathon "
+    "night olympics parade prize race season show summit tour tournament vs war week year".split()
 )
 _REGION = re.compile(r"(?:[A-Z]\.)+[A-Z]?|(?:North|South|Mid)?-?(?:[Ee]ast|[Ww]est)|North|South")
 """An abbreviation with dots, or a quarter of the compass."""
@@ -138,7 +150,16 @@ def is_word(name: str) -> bool:
     word = name.lower()
     if word in _PRODUCTS or word in words.TECHNOLOGIES or name in _NAMES:
         return False
-    return word in _COMMON_WORDS or word.removesuffix("s") in _COMMON_WORDS
+    return not _COMMON_WORDS.isdisjoint(_uninflected(word))
+
+
+def _uninflected(word: str) -> Iterator[str]:
+    """Yield a word and what it may be an inflected form of: "ordered" and "order", "closing" and "close"."""
+    yield word
+    for ending in ("s", "es", "ed", "ing", "ly"):
+        stem = word.removesuffix(ending)
+        if len(stem) > 2 and stem != word:
+            yield from (stem, f"{stem}e") if ending in ("ed", "ing") else (stem,)
 
 
 def is_code(name: str) -> bool:
@@ -180,6 +201,52 @@ def _label(name: Span) -> str:
     if label == "PERSON" and root.dep_ != "appos":
         return label if is_given or _acts(root) or head in _ADDRESSING | {"with"} else THING
     return label
+
+
+def is_supported(name: Span, label: str) -> bool:
+    """Return whether a list, its words or the sentence support the label of a name that is only mentioned."""
+    if name[-1].tag_ == "POS":
+        name = name[:-1]
+    key, head, words_ = name.text.casefold().removeprefix("the "), _head(name.root), [t.lower_ for t in name]
+    if label == "PERSON":
+        return _is_of_person(name, head)
+    if label == "ORG":
+        return (
+            key in _PRODUCTS
+            or words_[0] in _PRODUCTS
+            or head in _JOINING | {"at"}
+            or not words.ORGANIZATIONS.isdisjoint(words_)
+            or not _ORGANIZATION_NOUNS.isdisjoint(words_)
+        )
+    if label in words.PLACES:
+        listed = name.text in PLACES | _STATES or not _REGIONS.isdisjoint((key, words_[-1]))
+        placed = head in _IN and _is_proper(name) and not all(is_plain(t) for t in name)
+        return listed or placed or head in _VISITING or _is_within(name) or not _PLACE_NOUNS.isdisjoint(words_)
+    if label == "PRODUCT":
+        known = key.endswith(".js") or {key, _VERSION.sub("", key), words_[0]} & (SOFTWARE | words.TECHNOLOGIES)
+        camel = _is_camel_case(name[0], label)
+        return bool(known) or camel or words_[-1] in _PRODUCT_NOUNS or head in _USING
+    return label != "EVENT" or len(name) == 1 or not _EVENT_NOUNS.isdisjoint(words_)
+
+
+def _is_of_person(name: Span, head: str) -> bool:
+    """Return whether a list, its words or the sentence support that a name is one of a person."""
+    first, last = name[0], name[-1]
+    before = name.doc[name.start - 1].lower_ if name.start else ""
+    if {before.strip("."), first.lower_.strip(".")} & (_TITLES | _OFFICES):
+        return True
+    if len(name) > 1:
+        plain = is_plain(first) or is_plain(last) or first.lower_ in _PRODUCTS
+        known = _PRODUCTS | _ORGANIZATION_NOUNS | _PLACE_NOUNS | _PRODUCT_NOUNS
+        return (first.text in _NAMES or not plain) and _is_proper(name) and last.lower_ not in known
+    speaks = first.dep_ == "nsubj" and first.head.lemma_ in words.REPORTING | words.LIKING
+    given = name.text in _NAMES or first.norm_ == KNOWN_NAME or _is_double_name(name.text)
+    return given or speaks or _is_introduced(first) or head in _ADDRESSING
+
+
+def _is_proper(name: Span) -> bool:
+    """Return whether the words of a name, but for "of" and the like, are written as those of persons and places."""
+    return all(t.text.istitle() or t.is_punct or (t.is_alpha and len(t) < 4) for t in name)
 
 
 def _label_of_product(name: Span, head: str) -> str:
@@ -256,26 +323,27 @@ def _label_of_several(name: Span, head: str) -> str:
     if last in _PRODUCT_NOUNS and name.label_ != "PRODUCT" and not is_person and head not in _JOINING | {"at", "by"}:
         return "PRODUCT"
     supported = head in _JOINING | {"at", "by", "with", "from"} or name.root.dep_ == "appos" or _acts(name.root)
-    is_full = first in PLAIN_NAMES and len(name) == 2 and name[1].text.istitle() and not _is_plain(name[1])
+    is_full = first in PLAIN_NAMES and len(name) == 2 and name[1].text.istitle() and not is_plain(name[1])
     if is_full and (name.label_ in words.PLACES or (name.label_ == "ORG" and not supported)):
         return "PERSON"
-    if name.label_ == "ORG" and not (supported or _is_definite(name)) and all(_is_plain(t) for t in name):
+    if name.label_ == "ORG" and not (supported or _is_definite(name)) and all(is_plain(t) for t in name):
         return THING
     if last in _HOUSES and name.label_ == "PERSON":
         return "ORG"
     is_titled = first.istitle() and first.lower().strip(".") in _TITLES and name[-1].tag_ != "NN"
-    if name.label_ == "PERSON" and not is_titled and first not in _NAMES and _is_plain(name[-1]):
+    if name.label_ == "PERSON" and not is_titled and first not in _NAMES and is_plain(name[-1]):
         return THING
     return "PERSON" if is_titled else name.label_
 
 
 def _is_software(name: Span) -> bool:
     """Return whether a name begins with that of a product and continues with words: "Stripe Connect"."""
-    known = _PRODUCTS if all(_is_plain(t) for t in name[1:]) else SOFTWARE
+    known = _PRODUCTS if all(is_plain(t) for t in name[1:]) else SOFTWARE
     return name.label_ not in ("ORG", *words.PLACES) and name[0].lower_ in known
 
 
-def _is_plain(token: Token) -> bool:
+def is_plain(token: Token) -> bool:
+    """Return whether a token is an English word and no given name."""
     return token.text not in _NAMES and not _COMMON_WORDS.isdisjoint({token.lower_, token.lower_.removesuffix("s")})
 
 

@@ -368,13 +368,13 @@ class Names:
         if (end := self.proper(token) or self._checked(token.text, "concept", named=True)) is not None:
             yield end
 
-    def named(self, sentence: Span) -> dict[End, int]:
-        """Return the proper names of a sentence, in order, with the position of the first token of each."""
+    def named(self, sentence: Span) -> dict[End, Span]:
+        """Return the proper names of a sentence, in order, with the words of each."""
         spans = {s.start: s for t in sentence if (s := self._entity_at.get(t.i))}
-        found: dict[End, int] = {}
-        for start, span in spans.items():
+        found: dict[End, Span] = {}
+        for span in spans.values():
             if (end := self._of_entity(span)) is not None:
-                found.setdefault(end, start)
+                found.setdefault(end, _trimmed(span))
         return found
 
     def ends(self, token: Token) -> Iterator[End]:

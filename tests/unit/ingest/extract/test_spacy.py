@@ -981,7 +981,7 @@ PRODUCTS = [
     ("They met in the Richard Stallman days.", "Richard Stallman", "person"),
     ("Do you think that Susan person is late?", "Susan", "person"),
     ("I saw Richard Stallman there.", "Richard Stallman", "person"),
-    ("Her name is Shadow!", "Shadow", "organization"),
+    ("Her name is Shadow!", "Shadow", "concept"),
     ("We visited the Eiffel Tower.", "Eiffel Tower", "location"),
 ]
 
