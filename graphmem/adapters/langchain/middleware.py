@@ -176,6 +176,23 @@ class GraphMemoryMiddleware(AgentMiddleware[GraphMemoryState, Any, Any]):
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ExtendedModelResponse[Any]:
         """Call the model with the context of the turn, which a resumed run recalls again."""
+        prepared, update = self._prepared(request)
+        response = handler(prepared)
+        return ExtendedModelResponse(response, Command(update=update) if update else None)
+
+    async def awrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+    ) -> ExtendedModelResponse[Any]:
+        """Call the model with the context of the turn, which a resumed run recalls again."""
+        prepared, update = await asyncio.to_thread(self._prepared, request)
+        response = await handler(prepared)
+        return ExtendedModelResponse(response, Command(update=update) if update else None)
+
+    def _prepared(self, request: ModelRequest[Any]) -> tuple[ModelRequest[Any], dict[str, Any]]:
+        """Return a request with the context of the turn, compacted if it has too many tokens, and the state's update.
+
+        Without a checkpointer, what the user said is stored.
+        """
         state = cast("GraphMemoryState", request.state)
         update = {} if _is_recalled(state) else self.before_agent(state, request.runtime)
         current = {**state, **update}
@@ -187,28 +204,7 @@ class GraphMemoryMiddleware(AgentMiddleware[GraphMemoryState, Any, Any]):
                 update |= _unavailable("read", error)
                 messages = compactor.without_memory(_all_messages(request), self._compact_to or 0)
             prepared = _with_messages(request, messages)
-        update |= self._store_question(state, request.runtime)
-        response = handler(prepared)
-        return ExtendedModelResponse(response, Command(update=update) if update else None)
-
-    async def awrap_model_call(
-        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
-    ) -> ExtendedModelResponse[Any]:
-        """Call the model with the context of the turn, which a resumed run recalls again."""
-        state = cast("GraphMemoryState", request.state)
-        update = {} if _is_recalled(state) else await self.abefore_agent(state, request.runtime)
-        current = {**state, **update}
-        prepared = _with_context(request, current)
-        if (compactor := self._compactor(prepared, current)) is not None:
-            try:
-                messages = await compactor.acompact(_all_messages(request), self._compact_to or 0, always=True)
-            except GraphMemError as error:
-                update |= _unavailable("read", error)
-                messages = compactor.without_memory(_all_messages(request), self._compact_to or 0)
-            prepared = _with_messages(request, messages)
-        update |= await asyncio.to_thread(self._store_question, state, request.runtime)
-        response = await handler(prepared)
-        return ExtendedModelResponse(response, Command(update=update) if update else None)
+        return prepared, update | self._store_question(state, request.runtime)
 
     def after_agent(self, state: GraphMemoryState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Store the new messages."""
