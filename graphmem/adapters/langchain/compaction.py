@@ -1,12 +1,10 @@
-"""Compaction of a conversation: a digest of what its memory has on a question, in place of old messages.
-
-The adapters of agent frameworks share this module; it imports none of them.
-"""
+"""Compaction of LangChain messages: a digest of what the memory has on the question, in place of old messages."""
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,15 +93,6 @@ class Material:
         about = memory.communities(question, limit=_SUMMARIES)
         return cls(question, facts, found.found, about, found.similarity)
 
-    @classmethod
-    async def aread(cls, conversation: Conversation, question: str, budget_tokens: int) -> Material:
-        """`read` for async code."""
-        memory, limit = conversation.memory, _limit(conversation, budget_tokens)
-        facts = (await memory.arecall(question, asked_by=conversation.user, limit=limit, min_trust="external")).facts
-        found = await memory.asearch(question, asked_by=conversation.user, k=limit)
-        about = await memory.acommunities(question, limit=_SUMMARIES)
-        return cls(question, facts, found.found, about, found.similarity)
-
     def digest(
         self,
         budget_tokens: int,
@@ -133,9 +122,10 @@ class Material:
         weights = term_weights(self.question, [episode.searchable_text for episode in said])
         own = [e for e in said if session_id is None or e.session_id == session_id]
         others = [e for e in said if session_id is not None and e.session_id != session_id]
+        stated = dict.fromkeys(map(render_fact, order_facts(self.facts, said, weights)))
         blocks = [
             _Block("## Summaries", [render_community(one) for one in self.communities if one.summary], count_tokens),
-            _Block("## Facts", _unique(map(render_fact, order_facts(self.facts, said, weights))), count_tokens),
+            _Block("## Facts", [*stated], count_tokens),
             _Block("## Other conversations", [render_episode(e, weights, _QUOTE) for e in others], count_tokens),
             _Block("## Earlier messages", [render_episode(e, weights, _QUOTE) for e in own], count_tokens),
         ]
@@ -184,13 +174,6 @@ def _limit(conversation: Conversation, budget_tokens: int) -> int:
 
 def _only_asks(episode: Episode, question: str) -> bool:
     return split_words(episode.text) == split_words(question)
-
-
-def _unique(lines: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(lines))
-
-
-# Compaction ---------------------------------------------------------------------------------------
 
 
 _OVERHEAD = 4  # tokens of a message in addition to its text
@@ -251,20 +234,13 @@ class GraphMemoryCompactor:
         parts = self._parts(messages, budget_tokens)
         if not always and self.cost(parts.messages) <= budget_tokens:
             return parts.messages
-        if (material := self._known(parts.question)) is None:
-            material = Material.read(self._conversation, parts.question, budget_tokens)
-        return self._compacted(parts, self._keep(material), budget_tokens)
+        return self._compacted(parts, self._read(parts.question, budget_tokens), budget_tokens)
 
     async def acompact(
         self, messages: Sequence[BaseMessage], budget_tokens: int, *, always: bool = False
     ) -> list[BaseMessage]:
-        """`compact` for async code."""
-        parts = self._parts(messages, budget_tokens)
-        if not always and self.cost(parts.messages) <= budget_tokens:
-            return parts.messages
-        if (material := self._known(parts.question)) is None:
-            material = await Material.aread(self._conversation, parts.question, budget_tokens)
-        return self._compacted(parts, self._keep(material), budget_tokens)
+        """`compact` for async code, in a thread."""
+        return await asyncio.to_thread(self.compact, messages, budget_tokens, always=always)
 
     def without_memory(self, messages: Sequence[BaseMessage], budget_tokens: int) -> list[BaseMessage]:
         """Return the last messages that fit, for a memory that is unavailable."""
@@ -276,12 +252,11 @@ class GraphMemoryCompactor:
         costs = (self._count(str(m.text)) + self._cost_of_calls(m) + self._cost_of_blocks(m) for m in messages)
         return sum(_OVERHEAD + cost for cost in costs)
 
-    def _known(self, question: str) -> Material | None:
-        """Return what was read for the same question in the same turn; None if the memory has to be read."""
-        kept = self._material
-        return kept if kept is not None and kept.question == question else None
-
-    def _keep(self, material: Material) -> Material:
+    def _read(self, question: str, budget_tokens: int) -> Material:
+        """Return what the memory has on a question; in one turn, it is read once for a question."""
+        if self._material is not None and self._material.question == question:
+            return self._material
+        material = Material.read(self._conversation, question, budget_tokens)
         if self._one_turn:
             self._material = material
         return material
