@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from pydantic import Field
@@ -17,6 +18,8 @@ from graphmem.protocols import GraphBackend
 from graphmem.search.rerank import BASELINES, Baseline
 from graphmem.search.results import ExpansionConfig, SearchOptions
 from graphmem.search.service import SearchService
+
+T = TypeVar("T")
 
 _ROUNDS = 2000
 _BLOCK = 1_000_000  # values per block of resamples
@@ -116,6 +119,22 @@ class Question(Model):
 
 
 QuestionLike = Question | Mapping[str, Any]
+
+
+def read_lines(name: object, text: str, read: Callable[[Any], T]) -> Iterator[T]:
+    """Yield what `read` returns for each line of JSON in the text of a file; blank lines are skipped.
+
+    Raises
+    ------
+    InvalidInput
+        If a line is invalid; the message has the name of the file and the number of the line.
+    """
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            try:
+                yield read(json.loads(line))
+            except (InvalidInput, ValueError, RecursionError) as error:
+                raise InvalidInput(f"{name}, line {number}: {error}") from error
 
 
 class Estimate(Model):

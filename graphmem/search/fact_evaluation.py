@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -17,6 +16,7 @@ from graphmem.models import STATED_KINDS, Edge, EdgeQuery, EntityQuery, Model, S
 from graphmem.models.base import TICK
 from graphmem.ontology import DEFAULT_ONTOLOGY
 from graphmem.protocols import GraphBackend
+from graphmem.search.evaluation import read_lines
 from graphmem.text.normalize import canonical, relation_words
 from graphmem.text.terms import stems
 
@@ -136,12 +136,7 @@ def read_key(paths: Iterable[str | Path]) -> list[KeyLine]:
             text = Path(path).read_text("utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise InvalidInput(f"{path}: {getattr(error, 'strerror', None) or error}") from error
-        for number, line in enumerate(text.split("\n"), 1):
-            if line.strip():
-                try:
-                    lines.append(key_line(json.loads(line)))
-                except (InvalidInput, ValueError, RecursionError) as error:
-                    raise InvalidInput(f"{path}, line {number}: {error}") from error
+        lines += read_lines(path, text, key_line)
     return lines
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -181,7 +179,7 @@ def evaluate(
     """
     from graphmem.search.evaluation import KS
 
-    asked = list(_read(questions))
+    asked = _read(questions)
     with session.open() as memory, session.out.progress(len(asked)) as on_progress:
         found = memory.admin.evaluate(
             asked, ks=sorted(set(k)) if k else KS, on_progress=lambda done, _: on_progress(done)
@@ -192,22 +190,16 @@ def evaluate(
     _print_evaluation(session, found)
 
 
-def _read(name: str) -> Iterator[Question]:
-    """Yield the questions of a file; raise InvalidInput with the line number for an invalid line."""
+def _read(name: str) -> list[Question]:
+    """Return the questions of a file; raise InvalidInput with the line number for an invalid line."""
     from graphmem.errors import InvalidInput
-    from graphmem.search.evaluation import Question
+    from graphmem.search.evaluation import Question, read_lines
 
     try:
         text = sys.stdin.read() if name == "-" else Path(name).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(f"{name}: {reason_of(error)}") from error
-    for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip():
-            continue
-        try:
-            yield Question.of(json.loads(line))
-        except (InvalidInput, ValueError, RecursionError) as error:
-            raise InvalidInput(f"{name}, line {number}: {error}") from error
+    return list(read_lines(name, text, Question.of))
 
 
 def _print_evaluation(session: Session, found: Evaluation) -> None:
