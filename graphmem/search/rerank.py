@@ -16,7 +16,7 @@ from graphmem.errors import EmbeddingFailed
 from graphmem.llm.providers import reason_for, secrets_of
 from graphmem.models.arrays import Float32s, Float64s, Int64s
 from graphmem.search.corpus import Corpus
-from graphmem.search.graph_channel import normalized
+from graphmem.search.graph_channel import best_first, normalized
 from graphmem.text.terms import terms
 from graphmem.timed_calls import TimedCalls
 
@@ -177,11 +177,10 @@ def baseline(corpus: Corpus, by: Baseline, question: str, vector: Float32s | Non
         Maximum number of positions.
     """
     if by == "bm25":
-        return _by_words(corpus, question, limit).tolist()
-    dense = np.empty(0, np.int64) if vector is None else _by_vector(corpus, vector, limit if by == "dense" else _FUSED)
-    if by == "dense":
-        return dense.tolist()
-    return fused([_by_words(corpus, question, _FUSED).tolist(), dense.tolist()])[:limit]
+        return _by_words(corpus, question, limit)
+    most = limit if by == "dense" else _FUSED
+    dense: list[int] = [] if vector is None else best_first(corpus.episode_vectors.rows @ vector, most).tolist()
+    return dense if by == "dense" else fused([_by_words(corpus, question, _FUSED), dense])[:limit]
 
 
 def fused(rankings: Sequence[Sequence[int]]) -> list[int]:
@@ -193,15 +192,7 @@ def fused(rankings: Sequence[Sequence[int]]) -> list[int]:
     return sorted(sums, key=lambda position: (-sums[position], position))
 
 
-def _by_words(corpus: Corpus, question: str, limit: int) -> Int64s:
+def _by_words(corpus: Corpus, question: str, limit: int) -> list[int]:
     scores = corpus.lexicon.plain_scores(terms(question))
-    return _best(scores, limit, above=0.0)
-
-
-def _by_vector(corpus: Corpus, vector: Float32s, limit: int) -> Int64s:
-    return _best(corpus.episode_vectors.rows @ vector, limit, above=-np.inf)
-
-
-def _best(scores: Float32s, limit: int, *, above: float) -> Int64s:
-    order = np.argsort(-scores, kind="stable")[:limit]
-    return order[scores[order] > above]
+    order = best_first(scores, limit)
+    return order[scores[order] > 0].tolist()
