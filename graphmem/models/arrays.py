@@ -1,4 +1,4 @@
-"""Types of arrays, arrays that grow, and the rows of a CSR graph."""
+"""Types of arrays, arrays that grow, the rows of a CSR graph, and arrays of scores."""
 
 from __future__ import annotations
 
@@ -59,3 +59,18 @@ def entries(begin: Int64s, nodes: Int64s) -> Int64s:
     first, length = begin[nodes], begin[nodes + 1] - begin[nodes]
     offset = np.cumsum(length) - length
     return np.arange(int(length.sum()), dtype=np.int64) + np.repeat(first - offset, length)
+
+
+def normalized(values: NDArray[np.floating]) -> Float64s:
+    """Return values scaled to [0, 1]; a constant array becomes 0, so an uninformative channel has no effect."""
+    values = np.asarray(values, dtype=np.float64)
+    low, high = (values.min(), values.max()) if len(values) else (0.0, 0.0)
+    return (values - low) / (high - low) if high > low else np.zeros(len(values))
+
+
+def best_first(scores: NDArray[np.floating], limit: int) -> Int64s:
+    """Return the positions of the `limit` best scores, best first and in order of position on ties."""
+    some = np.arange(len(scores))
+    if limit < len(scores):
+        some = np.flatnonzero(scores >= np.partition(scores, -limit)[-limit])
+    return some[np.argsort(-scores[some], kind="stable")][:limit]

@@ -12,12 +12,11 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 import numpy as np
-from numpy.typing import NDArray
 
 from graphmem.embed import TokenVectors
 from graphmem.index.stored_vectors import unit
 from graphmem.models import EdgeType, Subgraph
-from graphmem.models.arrays import Float32s, Float64s, Int64s
+from graphmem.models.arrays import Float32s, Float64s, Int64s, best_first, normalized
 from graphmem.recall import strategies
 from graphmem.recall.options import SpreadingOptions
 from graphmem.recall.pagerank import iterate
@@ -39,21 +38,6 @@ BRIDGE_FROM = 5
 
 NAME_PULL = 0.5
 """Weight of a name's vector relative to that of the uncovered part of the question."""
-
-
-def normalized(values: NDArray[np.floating]) -> Float64s:
-    """Return values scaled to [0, 1]; a constant array becomes 0, so an uninformative channel has no effect."""
-    values = np.asarray(values, dtype=np.float64)
-    low, high = (values.min(), values.max()) if len(values) else (0.0, 0.0)
-    return (values - low) / (high - low) if high > low else np.zeros(len(values))
-
-
-def best_first(scores: NDArray[np.floating], limit: int) -> Int64s:
-    """Return the positions of the `limit` best scores, best first and in order of position on ties."""
-    some = np.arange(len(scores))
-    if limit < len(scores):
-        some = np.flatnonzero(scores >= np.partition(scores, -limit)[-limit])
-    return some[np.argsort(-scores[some], kind="stable")][:limit]
 
 
 def walk(text: Float64s, seeds: Sequence[int], names: Names, candidates: Int64s) -> Float64s:

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphmem.embed import TokenVectors
-from graphmem.models.arrays import Float32s, Float64s, Int64s
+from graphmem.models.arrays import Float32s, Float64s, Int64s, normalized
 from graphmem.recall.options import SpreadingOptions
 from graphmem.search.corpus import Corpus
-from graphmem.search.graph_channel import Crossing, bridge, normalized, stepwise, walk
+from graphmem.search.graph_channel import Crossing, bridge, stepwise, walk
 from graphmem.search.question import ParsedQuestion, TimeRange, months
 from graphmem.search.rerank import reciprocal_ranks
 from graphmem.search.results import ExpansionConfig, SearchOptions

@@ -14,9 +14,8 @@ import numpy as np
 
 from graphmem.errors import EmbeddingFailed
 from graphmem.llm.providers import reason_for, secrets_of
-from graphmem.models.arrays import Float32s, Float64s, Int64s
+from graphmem.models.arrays import Float32s, Float64s, Int64s, best_first, normalized
 from graphmem.search.corpus import Corpus
-from graphmem.search.graph_channel import best_first, normalized
 from graphmem.text.terms import terms
 from graphmem.timed_calls import TimedCalls
 

@@ -6,10 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from graphmem.models.arrays import Float64s, Int64s
+from graphmem.models.arrays import Float64s, Int64s, best_first
 from graphmem.search.confidence import confidences, overall
 from graphmem.search.corpus import Corpus
-from graphmem.search.graph_channel import best_first
 from graphmem.search.pipeline import Ranking
 from graphmem.search.question import ParsedQuestion
 from graphmem.search.rerank import spread, varied

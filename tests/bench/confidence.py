@@ -24,9 +24,9 @@ from kinds import KINDS, Asked, lines, load
 from recall import Built
 
 from graphmem import Scope
+from graphmem.models.arrays import best_first
 from graphmem.recall.options import SpreadingOptions
 from graphmem.search.confidence import BEST, FEATURES, WITH_VECTORS, WORDS_ONLY, features, overall, sigmoid
-from graphmem.search.graph_channel import best_first
 from graphmem.search.pipeline import rank
 from graphmem.search.question import parse_question
 from graphmem.search.results import SearchOptions
