@@ -16,7 +16,7 @@ MIN_NAME_LENGTH = 3
 _EMOJI = "\xa9\xae\u203c\u2049\u2122\u2139\u2190-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
 _JOINER = "\u200d"
 # control characters except tab and line ends (white space), zero-width characters, bidirectional controls
-_INVISIBLE = re.compile(
+_NOT_IN_NAMES = re.compile(
     "[\u0000-\u0008\u000e-\u001b\u007f-\u0084\u0086-\u009f\u200b-\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff\ud800-\udfff]"
     f"(?!(?:(?<=[{_EMOJI}]{_JOINER})|(?<=[{_EMOJI}]\ufe0f{_JOINER}))[{_EMOJI}])"  # one emoji of two
 )
@@ -56,7 +56,7 @@ def clean(text: str, max_bytes: int) -> str:
     if text.isascii() and text.isprintable():
         # no invisible characters, one byte each: same result, four times as fast
         return " ".join(text.split())[:max_bytes].rstrip()
-    text = _SPACE.sub(" ", _INVISIBLE.sub("", unicodedata.normalize("NFKC", few_marks(text)))).strip()
+    text = _SPACE.sub(" ", _NOT_IN_NAMES.sub("", unicodedata.normalize("NFKC", few_marks(text)))).strip()
     if len(text) * 4 > max_bytes:
         text = text.encode()[:max_bytes].decode(errors="ignore").rstrip(_JOINER).strip()
     return text

@@ -15,8 +15,7 @@ from graphmem.results import Fact
 from graphmem.search.context import estimate_tokens
 from graphmem.search.passages import passage
 from graphmem.text import counted
-from graphmem.text.normalize import INVISIBLE as _CONTROL
-from graphmem.text.normalize import inert
+from graphmem.text.normalize import INVISIBLE, inert
 from graphmem.trust import Trust, trust_of
 from graphmem.upkeep.forget import Forgotten
 
@@ -300,12 +299,12 @@ class Export(BaseModel):
 
 def clean(text: str) -> str:
     """Return a text without control characters and invisible ones, on one line."""
-    return " ".join(_CONTROL.sub(" ", text).split())
+    return " ".join(INVISIBLE.sub(" ", text).split())
 
 
 def plain(text: str) -> str:
     """Return a text of several lines without control characters and invisible ones."""
-    return "\n".join(_CONTROL.sub(" ", line).rstrip() for line in text.splitlines())
+    return "\n".join(INVISIBLE.sub(" ", line).rstrip() for line in text.splitlines())
 
 
 def fenced(text: str) -> str:
