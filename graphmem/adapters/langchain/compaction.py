@@ -15,7 +15,7 @@ from graphmem.adapters.langchain.chat_history import in_valid_order
 from graphmem.communities.results import FoundCommunity
 from graphmem.errors import InvalidInput
 from graphmem.memory import GraphMemory
-from graphmem.models import Episode, Model
+from graphmem.models import Model
 from graphmem.results import Fact
 from graphmem.search.context import (
     CountTokens,
@@ -118,7 +118,8 @@ class Material:
         """
         budget = budget_tokens - count_tokens(as_data("x"))
         near = quotable_episodes(self.found, similarity=self.similarity)
-        said = [e for e in near if e.text not in kept and not _only_asks(e, self.question)]
+        asked = split_words(self.question)
+        said = [e for e in near if e.text not in kept and split_words(e.text) != asked]
         weights = term_weights(self.question, [episode.searchable_text for episode in said])
         own = [e for e in said if session_id is None or e.session_id == session_id]
         others = [e for e in said if session_id is not None and e.session_id != session_id]
@@ -170,10 +171,6 @@ class _Block:
 def _limit(conversation: Conversation, budget_tokens: int) -> int:
     """Return how many facts and episodes to read for a budget."""
     return max(conversation.memory.settings.search_limit, min(_MOST_READ, budget_tokens // _TOKENS_PER_RESULT))
-
-
-def _only_asks(episode: Episode, question: str) -> bool:
-    return split_words(episode.text) == split_words(question)
 
 
 _OVERHEAD = 4  # tokens of a message in addition to its text
