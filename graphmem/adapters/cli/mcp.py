@@ -71,8 +71,7 @@ def mcp(
     from graphmem.adapters.mcp.server import Profile
     from graphmem.memory import GraphMemory
 
-    profiles: tuple[Profile, ...] = get_args(Profile)
-    chosen = one_of("--profile", profile, profiles)
+    chosen: Profile = one_of("--profile", profile, get_args(Profile))
     file = None if keys is None else KeyFile(keys)
     access = Access(scopes=(session.scope,), rights=_rights(rights), user=user, agent=agent)
     session.note_new_store()
@@ -133,8 +132,7 @@ def _require_extra() -> None:
 def _rights(name: str) -> Rights:
     from graphmem.adapters.mcp.keys import Rights
 
-    choices: tuple[Rights, ...] = get_args(Rights)
-    return one_of("--rights", name, choices)
+    return one_of("--rights", name, get_args(Rights))
 
 
 def add(

@@ -499,8 +499,7 @@ def _shown(community: FoundCommunity) -> dict[str, object]:
 def _algorithm(name: str | None) -> CommunityAlgorithm | None:
     from graphmem.models import CommunityAlgorithm
 
-    choices: tuple[CommunityAlgorithm, ...] = get_args(CommunityAlgorithm)
-    return None if name is None else one_of("--algorithm", name, choices)
+    return None if name is None else one_of("--algorithm", name, get_args(CommunityAlgorithm))
 
 
 _SUFFIXES: dict[str, PictureFormat] = {

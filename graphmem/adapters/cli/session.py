@@ -144,8 +144,7 @@ def strategy(name: str | None) -> StrategyChoice | None:
     """Return the strategy of this name; raise BadParameter for an unknown one."""
     from graphmem.results import StrategyChoice
 
-    choices: tuple[StrategyChoice, ...] = get_args(StrategyChoice)
-    return None if name is None else one_of("--strategy", name, choices)
+    return None if name is None else one_of("--strategy", name, get_args(StrategyChoice))
 
 
 FAILED, USAGE, UNAVAILABLE, NOTHING_FOUND, SOME_REFUSED, INTERRUPTED = 1, 2, 3, 4, 5, 130
