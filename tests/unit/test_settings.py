@@ -250,10 +250,6 @@ def test_passwords_are_masked_where_settings_are_shown() -> None:
     assert shown["store"] == "neo4j://neo4j:***@db.example:7687"
 
 
-def test_every_setting_says_what_it_is() -> None:
-    assert [name for name, field in Settings.model_fields.items() if not field.description] == []
-
-
 def test_an_unknown_name_in_the_file_is_refused_with_the_one_that_was_meant(tmp_path: Path) -> None:
     (tmp_path / "graphmem.toml").write_text('stroe = "memory://"\n')
     with pytest.raises(InvalidInput, match=r"^setting stroe: is unknown; did you mean store\?$"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +13,10 @@ from llama_index.core.base.llms.types import ChatMessage, ImageBlock, MessageRol
 from llama_index.core.llms.mock import MockFunctionCallingLLM
 from llama_index.core.memory import Memory
 
-from graphmem import GraphMemory, Turn
+from graphmem import GraphMemory
 from graphmem.adapters.agents import Conversation, turn_keys
 from graphmem.adapters.llama_index import GraphMemoryBlock
 from tests.integration.agents.blocked import error_without
-
-
-@pytest.fixture
-def memory(tmp_path: Path) -> Iterator[GraphMemory]:
-    url = f"sqlite:///{tmp_path}/memory.db"
-    with GraphMemory.open(url, scope="maya", extractor="none", embeddings="none", background=False) as opened:
-        opened.remember(Turn(text="I moved to Lisbon.", speaker="Maya", occurred_at="2026-01-05T10:00:00Z"))  # pyright: ignore[reportArgumentType]
-        yield opened
 
 
 def chat(memory: GraphMemory, **options: Any) -> Memory:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from copy import deepcopy
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -52,14 +52,6 @@ class Script:
         """Return the system prompts of a call."""
         parts = [part for m in self.asked[call] if isinstance(m, ModelRequest) for part in m.parts]
         return [part.content for part in parts if isinstance(part, SystemPromptPart)]
-
-
-@pytest.fixture
-def memory(tmp_path: Path) -> Iterator[GraphMemory]:
-    url = f"sqlite:///{tmp_path}/memory.db"
-    with GraphMemory.open(url, scope="maya", extractor="none", embeddings="none", background=False) as opened:
-        opened.remember(Turn(text="I moved to Lisbon.", speaker="Maya", occurred_at="2026-01-05T10:00:00Z"))  # pyright: ignore[reportArgumentType]
-        yield opened
 
 
 def weather(city: str) -> str:
