@@ -29,6 +29,7 @@ from graphmem.testing.rows import (
     entity,
     entity_id,
     home,
+    number_of,
     project,
     put_edges,
     put_entities,
@@ -78,7 +79,7 @@ def groups_of(partition: Partition, level: int = 0) -> set[frozenset[int]]:
     """Return the groups of a level as sets of entity numbers."""
     found: dict[int, set[int]] = {}
     for node, group in zip(partition.node_ids, partition.levels[level].tolist(), strict=True):
-        found.setdefault(group, set()).add(int(node[:8], 16))
+        found.setdefault(group, set()).add(number_of(node))
     return {frozenset(members) for members in found.values()}
 
 
@@ -287,7 +288,7 @@ def _assert_same(one: Partition, other: Partition) -> None:
 
 def _modularity(found: Partition, pairs: Pairs) -> float:
     """Return the modularity of a graph with edges of weight 1, computed from the definition."""
-    group = {int(n[:8], 16): g for n, g in zip(found.node_ids, found.levels[0].tolist(), strict=True)}
+    group = {number_of(n): g for n, g in zip(found.node_ids, found.levels[0].tolist(), strict=True)}
     inside = sum(group[a] == group[b] for a, b in pairs) / len(pairs)
     degrees = np.bincount([group[n] for pair in pairs for n in pair]) / (2 * len(pairs))
     return inside - float(degrees @ degrees)

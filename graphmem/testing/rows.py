@@ -164,6 +164,11 @@ def recall_id(n: int) -> str:
     return world().id(n, "ca")
 
 
+def number_of(row_id: str) -> int:
+    """Return the n of an id that a `World` made."""
+    return int(row_id[:8], 16)
+
+
 def entity(n: int, scope: Scope | None = None, **fields: Any) -> Entity:
     """Return entity n, named "Entity n" unless `fields` override it."""
     name = fields.setdefault("name", f"Entity {n}")
@@ -244,7 +249,7 @@ def put_edges(store: GraphBackend, *edges: Edge) -> None:
 def put_graph(store: GraphBackend, *edges: Edge) -> None:
     """Write edges of one scope and plain entities for their ends."""
     scope = edges[0].scope
-    numbers = sorted({int(end[:8], 16) for e in edges for end in (e.source_id, e.target_id)})
+    numbers = sorted({number_of(end) for e in edges for end in (e.source_id, e.target_id)})
     put_entities(store, *(entity(n, scope) for n in numbers))
     put_edges(store, *edges)
 
@@ -267,7 +272,7 @@ def put_recalls(store: GraphBackend, *traces: RecallTrace) -> None:
 
 def numbers_of(rows: Sequence[Entity | Edge | Episode | Community | RecallTrace | Merge]) -> list[int]:
     """Return the numbers in the ids of rows, in their order."""
-    return [int(row.id[:8], 16) for row in rows]
+    return [number_of(row.id) for row in rows]
 
 
 def ids(rows: Sequence[Entity | Edge | Episode | Community | RecallTrace]) -> list[str]:
@@ -277,4 +282,4 @@ def ids(rows: Sequence[Entity | Edge | Episode | Community | RecallTrace]) -> li
 
 def member_numbers(rows: Sequence[Membership]) -> list[tuple[int, int]]:
     """Return the numbers (entity, community) of each membership, in their order."""
-    return [(int(row.entity_id[:8], 16), int(row.community_id[:8], 16)) for row in rows]
+    return [(number_of(row.entity_id), number_of(row.community_id)) for row in rows]
