@@ -164,7 +164,7 @@ class _Run:
         by_id = {seed.entity_id: seed.score for seed in self.seeds}
         seed_scores = np.array([by_id.get(i, 0.0) for i in graph.node_ids])
         walk = self._walk(graph, seed_scores, deadline)
-        return _score(graph, walk, self.query, self.options, self.context.ontology, self.context.now, past)
+        return self._scored(graph, walk, past)
 
     def _expanded(self) -> Subgraph:
         """Return the subgraph of the current facts around the seeds; of all types if the routed ones have none."""
@@ -228,6 +228,31 @@ class _Run:
             case "astar":
                 cosines = query_cosines(self.context.embeddings, self.context.scopes, self.query, graph.node_ids)
                 return strategies.walk_cheapest_paths(graph, seed_scores, cosines)
+
+    def _scored(self, graph: Subgraph, walk: Walk, past: Float64s) -> _Scored:
+        """Return the facts of a subgraph with the scores of a walk, given the factor of each that is over or ahead."""
+        options, ontology = self.options, self.context.ontology
+        shared, named = np.zeros(len(graph.edge_ids)), np.ones(len(graph.edge_ids))
+        if options.fact_text_weight:
+            words, said = query_words(self.query, short=True), zip(graph.relations, graph.facts, strict=True)
+            shared = scoring.shared_words(words, [scoring.fact_text(*each, ontology) for each in said])
+            named = scoring.relation_factor(words, graph.relations, ontology)
+        parts = walk.parts | scoring.fact_factors(
+            graph.confidence,
+            graph.retrieval_count,
+            graph.edge_types,
+            graph.valid_from,
+            past,
+            shared,
+            now=self.context.now.timestamp(),
+            decay_rate=options.temporal_decay_rate,
+            text_weight=options.fact_text_weight,
+        )
+        parts |= {"relation": named, "inferred": np.where(graph.inferred, INFERRED_FACTOR, 1.0)}
+        total = np.ones(len(graph.edge_ids))
+        for values in parts.values():
+            total = total * values
+        return _Scored(graph, walk, parts, total)
 
     def _mentions(self, entity_ids: Sequence[str]) -> list[tuple[str, str]]:
         """Return (entity id, episode id) of each mention in an episode to read; one or two round trips."""
@@ -322,30 +347,6 @@ class _Scored:
             path=path,
             parts=ScoreParts(**{name: float(values[i]) for name, values in self.parts.items()}, evidence=evidence),
         )
-
-
-def _score(
-    graph: Subgraph, walk: Walk, query: str, options: RecallOptions, ontology: Ontology, now: datetime, past: Float64s
-) -> _Scored:
-    shared, named = np.zeros(len(graph.edge_ids)), np.ones(len(graph.edge_ids))
-    if options.fact_text_weight:
-        words, said = query_words(query, short=True), zip(graph.relations, graph.facts, strict=True)
-        shared = scoring.shared_words(words, [scoring.fact_text(*each, ontology) for each in said])
-        named = scoring.relation_factor(words, graph.relations, ontology)
-    columns = (graph.confidence, graph.retrieval_count, graph.edge_types, graph.valid_from)
-    parts = walk.parts | scoring.fact_factors(
-        *columns,
-        past,
-        shared,
-        now=now.timestamp(),
-        decay_rate=options.temporal_decay_rate,
-        text_weight=options.fact_text_weight,
-    )
-    parts |= {"relation": named, "inferred": np.where(graph.inferred, INFERRED_FACTOR, 1.0)}
-    total = np.ones(len(graph.edge_ids))
-    for values in parts.values():
-        total = total * values
-    return _Scored(graph, walk, parts, total)
 
 
 def _first_of_each(items: Iterable[T], key: Callable[[T], EdgeKey]) -> list[T]:
