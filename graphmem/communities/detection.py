@@ -25,11 +25,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphmem.communities.graph import UNIT, EntityGraph, Facts, Ints, Pairs, modularity, pairs_of, read_facts, runs
+from graphmem.communities.graph import UNIT, EntityGraph, Facts, Pairs, modularity, pairs_of, read_facts, runs
 from graphmem.communities.matching import Before
 from graphmem.errors import GraphTooLarge, InvalidInput, MissingExtra
 from graphmem.models import CommunityAlgorithm, Partition, Scope, propagation_tries
-from graphmem.models.arrays import entries
+from graphmem.models.arrays import Bools, Int64s, entries
 from graphmem.protocols import CommunityDetector, GraphBackend
 from graphmem.settings import Settings
 
@@ -81,11 +81,11 @@ def partition_of(facts: Facts, algorithm: CommunityAlgorithm, before: Before) ->
     return _partition(pairs, [_propagated(pairs, start)])
 
 
-def _partition(pairs: Pairs, levels: Sequence[Ints]) -> Partition:
+def _partition(pairs: Pairs, levels: Sequence[Int64s]) -> Partition:
     return Partition.of(pairs.node_ids, levels, modularity(pairs, levels[0]))
 
 
-def _propagated(pairs: Pairs, start: Ints | None) -> Ints:
+def _propagated(pairs: Pairs, start: Int64s | None) -> Int64s:
     """Return the labels of a run from `start`, or the best of several runs without one."""
     if start is not None:
         return propagate_from(start, pairs)
@@ -130,7 +130,7 @@ ROUNDS = 50  # at most; propagation ends earlier when nothing changes
 _ENTRIES = 1 << 18  # maximum entries per block, so that row, label and entry fit into one sort key
 
 
-def propagate(graph: EntityGraph, *, order: int = 0) -> Ints:
+def propagate(graph: EntityGraph, *, order: int = 0) -> Int64s:
     """Return a label for each node, int64 array (n,); nodes with equal labels form a group.
 
     Parameters
@@ -151,7 +151,7 @@ def propagate(graph: EntityGraph, *, order: int = 0) -> Ints:
     return label
 
 
-def propagate_from(start: Ints, pairs: Pairs) -> Ints:
+def propagate_from(start: Int64s, pairs: Pairs) -> Int64s:
     """Return a label for each node like `propagate`, starting from the labels `start`, int array (n,) in [0, n).
 
     Only the few nodes that may change are visited: their rows of the graph are built for each round, and neighbors of
@@ -168,7 +168,7 @@ def propagate_from(start: Ints, pairs: Pairs) -> Ints:
     return label
 
 
-def _visit(graph: EntityGraph, turns: Sequence[Ints], label: Ints, waits: NDArray[np.bool_]) -> None:
+def _visit(graph: EntityGraph, turns: Sequence[Int64s], label: Int64s, waits: Bools) -> None:
     """Update the pending nodes to their heaviest labels, turn by turn, and mark the neighbors of changed nodes."""
     for turn in turns:
         nodes = turn[waits[turn]]
@@ -181,13 +181,13 @@ def _visit(graph: EntityGraph, turns: Sequence[Ints], label: Ints, waits: NDArra
         waits[graph.neighbor[entries(graph.begin, nodes[moved])]] = True
 
 
-def _has_majority(pairs: Pairs, label: Ints) -> NDArray[np.bool_]:
+def _has_majority(pairs: Pairs, label: Int64s) -> Bools:
     """Return for each node whether its label has more than half of its edge weight, so that no other label can win."""
     inside = label[pairs.source] == label[pairs.target]
     return pairs.sums(np.where(inside, pairs.weight, -pairs.weight)) > 0
 
 
-def _heaviest(graph: EntityGraph, nodes: Ints, label: Ints) -> Ints:
+def _heaviest(graph: EntityGraph, nodes: Int64s, label: Int64s) -> Int64s:
     """Return the label with the highest weight among the neighbors of each node, the smallest on ties."""
     places = entries(graph.begin, nodes)
     length = graph.begin[nodes + 1] - graph.begin[nodes]
@@ -208,7 +208,7 @@ def _heaviest(graph: EntityGraph, nodes: Ints, label: Ints) -> Ints:
     return candidate[winning[runs(row[winning])]]
 
 
-def _turns(graph: EntityGraph, rank: NDArray[np.uint64], nodes: Ints) -> list[Ints]:
+def _turns(graph: EntityGraph, rank: NDArray[np.uint64], nodes: Int64s) -> list[Int64s]:
     """Return the nodes of each turn, ascending, if only `nodes` are visited; large turns are split into parts."""
     length = np.diff(graph.begin)
     visited = np.zeros(len(rank), dtype=bool)
@@ -218,7 +218,7 @@ def _turns(graph: EntityGraph, rank: NDArray[np.uint64], nodes: Ints) -> list[In
     row, other = row[later], other[later]
     begin = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(rank)))])
     waiting_for = np.bincount(other, minlength=len(rank))
-    turns: list[Ints] = []
+    turns: list[Int64s] = []
     nodes = nodes[waiting_for[nodes] == 0]
     while len(nodes):
         turns += _parts(nodes, length[nodes])
@@ -228,7 +228,7 @@ def _turns(graph: EntityGraph, rank: NDArray[np.uint64], nodes: Ints) -> list[In
     return turns
 
 
-def _parts(nodes: Ints, length: Ints) -> list[Ints]:
+def _parts(nodes: Int64s, length: Int64s) -> list[Int64s]:
     """Split a turn so that the rows of each part have about `_ENTRIES` entries; a row is never split."""
     part = np.cumsum(length) // _ENTRIES
     return np.split(nodes, np.flatnonzero(np.diff(part)) + 1)
@@ -261,7 +261,7 @@ class LeidenFailed(Exception):
     """A panic of graspologic-native; no communities are available."""
 
 
-def leiden(graph: EntityGraph, start: Ints | None = None) -> list[Ints]:
+def leiden(graph: EntityGraph, start: Int64s | None = None) -> list[Int64s]:
     """Return labels for each level, int64 arrays (n,), the coarsest first.
 
     The first level is the best partition of the whole graph; on each further level every group of more than
@@ -297,7 +297,7 @@ def _native() -> Any:
         raise MissingExtra("the algorithm leiden in process", "leiden") from error
 
 
-def _best(native: Any, graph: EntityGraph) -> Ints:
+def _best(native: Any, graph: EntityGraph) -> Int64s:
     weight = graph.weight / UNIT
     found = _found(
         native.leiden_csr, graph.begin, graph.neighbor, weight, len(graph.node_ids), iterations=_ITERATIONS, **_OPTIONS
@@ -305,7 +305,7 @@ def _best(native: Any, graph: EntityGraph) -> Ints:
     return np.array([found[n] for n in range(len(graph.node_ids))], dtype=np.int64)
 
 
-def _best_from(native: Any, graph: EntityGraph, start: Ints) -> Ints:
+def _best_from(native: Any, graph: EntityGraph, start: Int64s) -> Int64s:
     # leiden_csr accepts no initial partition; leiden does, but takes node names instead of numbers
     names = [str(n) for n in range(len(graph.node_ids))]
     rows = graph.by_row(np.arange(len(graph.node_ids)))
@@ -352,7 +352,7 @@ def _found(search: Callable[..., tuple[float, dict[Any, int]]], *graph: Any, **o
         raise LeidenFailed(f"graspologic-native panicked: {error}") from error
 
 
-def _split(native: Any, graph: EntityGraph, labels: Ints) -> Ints | None:
+def _split(native: Any, graph: EntityGraph, labels: Int64s) -> Int64s | None:
     """Return labels of the next level, or None if no group can be split."""
     labels = np.unique(labels, return_inverse=True)[1]
     by_group = np.argsort(labels, kind="stable")
@@ -367,7 +367,7 @@ def _split(native: Any, graph: EntityGraph, labels: Ints) -> Ints | None:
     return None if len(np.unique(finer)) == len(sizes) else finer
 
 
-def _induced(graph: EntityGraph, members: Ints) -> EntityGraph:
+def _induced(graph: EntityGraph, members: Int64s) -> EntityGraph:
     """Return the subgraph induced by nodes, given in ascending order."""
     position = np.full(len(graph.node_ids), -1, dtype=np.int32)
     position[members] = np.arange(len(members))

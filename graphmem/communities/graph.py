@@ -14,12 +14,11 @@ from blake3 import blake3
 from numpy.typing import NDArray
 
 from graphmem.models import MIN_EDGE_WEIGHT, ActiveFact, Scope
+from graphmem.models.arrays import Bools, Float32s, Float64s, Int64s
 from graphmem.process import gc_paused
 from graphmem.protocols import GraphBackend
 from graphmem.recall.scoring import effective_confidence, flow_weight
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Number = TypeVar("Number", bound=np.generic)
 UNIT = 1_000_000
 """Weights are integers in millionths, so that sums are exact and ties don't depend on the order of addition."""
@@ -52,9 +51,9 @@ class Facts:
     ids: NDArray[np.bytes_]
     source: NDArray[np.int32]
     target: NDArray[np.int32]
-    confidence: Floats
-    score: NDArray[np.float32]
-    begin: Floats
+    confidence: Float64s
+    score: Float32s
+    begin: Float64s
 
     def between(self, node_ids: list[str]) -> Facts:
         """Return the facts between the given entities, with positions in the new `node_ids`."""
@@ -66,7 +65,7 @@ class Facts:
         kept = (moved.source >= 0) & (moved.target >= 0)
         return moved if kept.all() else moved.chosen(kept)
 
-    def chosen(self, rows: NDArray[np.bool_]) -> Facts:
+    def chosen(self, rows: Bools) -> Facts:
         """Return the facts selected by a mask."""
         return Facts(
             self.node_ids,
@@ -130,10 +129,10 @@ class Pairs:
     node_ids: list[str]
     source: NDArray[np.integer]
     target: NDArray[np.integer]
-    weight: Ints
+    weight: Int64s
 
     @classmethod
-    def of(cls, node_ids: list[str], source: NDArray[np.integer], target: NDArray[np.integer], weight: Ints) -> Pairs:
+    def of(cls, node_ids: list[str], source: NDArray[np.integer], target: NDArray[np.integer], weight: Int64s) -> Pairs:
         """Build the edge list; nodes without an edge are dropped."""
         has_edge = np.zeros(len(node_ids), dtype=bool)
         has_edge[source] = has_edge[target] = True
@@ -144,7 +143,7 @@ class Pairs:
         position[kept] = np.arange(len(kept), dtype=np.int32)
         return cls([node_ids[i] for i in kept.tolist()], position[source], position[target], weight)
 
-    def sums(self, values: Ints) -> Floats:
+    def sums(self, values: Int64s) -> Float64s:
         """Return the sum of values over the edges of each node, shape (n,); exact below 2⁵³."""
         count = len(self.node_ids)
         ends = (np.bincount(end, values, count) for end in (self.source, self.target))
@@ -168,12 +167,12 @@ class EntityGraph:
     """
 
     node_ids: list[str]
-    begin: Ints
+    begin: Int64s
     neighbor: NDArray[np.int32]
-    weight: Ints
+    weight: Int64s
 
     @classmethod
-    def of(cls, pairs: Pairs, rows: NDArray[np.bool_] | None = None) -> EntityGraph:
+    def of(cls, pairs: Pairs, rows: Bools | None = None) -> EntityGraph:
         """Build a graph from an edge list; weights of parallel edges are added.
 
         Parameters
@@ -211,12 +210,12 @@ def pairs_of(facts: Facts) -> Pairs:
     return Pairs(facts.node_ids, facts.source, facts.target, in_units(facts.confidence))
 
 
-def in_units(confidence: NDArray[np.float64]) -> Ints:
+def in_units(confidence: Float64s) -> Int64s:
     """Return the weights of edges with these confidences, in millionths."""
     return np.rint(np.maximum(confidence, MIN_EDGE_WEIGHT) * UNIT).astype(np.int64)
 
 
-def ordered(values: NDArray[np.integer], end: int) -> Ints:
+def ordered(values: NDArray[np.integer], end: int) -> Int64s:
     """Return the stable sort order of integers in [0, end).
 
     Sorts by 16 bits at a time, for which numpy has a radix sort: three times as fast as its sort of wider integers.
@@ -228,14 +227,14 @@ def ordered(values: NDArray[np.integer], end: int) -> Ints:
     return order
 
 
-def runs(values: Ints) -> Ints:
+def runs(values: Int64s) -> Int64s:
     """Return the start of each run of equal values."""
     changes = np.ones(len(values), dtype=bool)
     np.not_equal(values[1:], values[:-1], out=changes[1:])
     return np.flatnonzero(changes)
 
 
-def modularity(pairs: Pairs, labels: Ints) -> float:
+def modularity(pairs: Pairs, labels: Int64s) -> float:
     """Return the modularity of a partition: Σ (inside / w - (degree / 2w)²) over the groups; 0 for an empty graph.
 
     Newman, Phys. Rev. E 70, 056131 (2004): weighted and undirected; w is the sum of all weights.
@@ -260,7 +259,7 @@ class CommunityFacts:
         int array (n,): the group of each node, numbered from 0 without gaps.
     """
 
-    def __init__(self, facts: Facts, labels: Ints) -> None:
+    def __init__(self, facts: Facts, labels: Int64s) -> None:
         self._facts = facts
         groups = int(labels.max(initial=-1)) + 1
         self._members = ordered(labels, groups)
@@ -274,7 +273,7 @@ class CommunityFacts:
         for end in (facts.source, facts.target):
             self._degree += np.bincount(end[same], weights=facts.score[same], minlength=len(labels))
 
-    def members(self, group: int) -> Ints:
+    def members(self, group: int) -> Int64s:
         """Return the positions of a group's nodes, ascending."""
         begin = self._member_ends[group - 1] if group else 0
         return self._members[begin : self._member_ends[group]]
@@ -313,6 +312,6 @@ class CommunityFacts:
         facts = padded.replace(b"\0", b"").removesuffix(b"\n")
         return blake3(entities + b"\n\n" + facts).hexdigest()
 
-    def _of(self, group: int) -> Ints:
+    def _of(self, group: int) -> Int64s:
         begin = self._row_ends[group - 1] if group else 0
         return self._rows[begin : self._row_ends[group]]

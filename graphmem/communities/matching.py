@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from graphmem.communities.graph import Ints
 from graphmem.models import Partition, new_id
+from graphmem.models.arrays import Bools, Int64s
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +43,7 @@ class Before:
     """
 
     keys: list[str]
-    places: Ints
+    places: Int64s
     gone: frozenset[str]
 
     @classmethod
@@ -58,14 +57,14 @@ class Before:
         is_whole = np.count_nonzero(places >= 0) == len(seed)
         return cls(keys, places, frozenset() if is_whole else frozenset(seed.keys() - set(node_ids)))
 
-    def labels(self) -> Ints:
+    def labels(self) -> Int64s:
         """Return a label per node: the first position of its community, or its own position without a community."""
         own = np.arange(len(self.places), dtype=np.int64)
         first = np.zeros(len(self.keys) + 1, dtype=np.int64)
         first[self.places[::-1]] = own[::-1]  # the last assignment wins; nodes without a community share the last slot
         return np.where(self.places < 0, own, first[self.places])
 
-    def kept_by(self, labels: Ints, groups: NDArray[np.bool_] | None = None) -> dict[int, str]:
+    def kept_by(self, labels: Int64s, groups: Bools | None = None) -> dict[int, str]:
         """Return group → key of the community that it continues.
 
         Groups and communities are matched greedily by the number of shared members, descending; ties go to the
@@ -149,7 +148,7 @@ def moves(
     return left, came
 
 
-def _parents(labels: Ints, coarser: Ints | None) -> Ints | None:
+def _parents(labels: Int64s, coarser: Int64s | None) -> Int64s | None:
     """Return the group of the previous level that contains each group."""
     if coarser is None:
         return None
@@ -157,7 +156,7 @@ def _parents(labels: Ints, coarser: Ints | None) -> Ints | None:
     return coarser[first]
 
 
-def _communities(labels: Ints, coarser: Ints | None) -> NDArray[np.bool_]:
+def _communities(labels: Int64s, coarser: Int64s | None) -> Bools:
     """Return for each group whether it has at least two nodes and is smaller than its parent group."""
     sizes = np.bincount(labels)
     real = sizes >= 2

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from graphmem.communities.graph import CommunityFacts, Ints
+from graphmem.communities.graph import CommunityFacts
 from graphmem.communities.matching import Before, Group, moves
 from graphmem.communities.results import Present
 from graphmem.communities.summaries import (
@@ -21,6 +21,7 @@ from graphmem.communities.summaries import (
     summary_of,
 )
 from graphmem.models import Community, Edge, Membership, Partition, Scope, utc_now
+from graphmem.models.arrays import Int64s
 from graphmem.models.base import TICK
 from graphmem.process import gc_paused
 from graphmem.protocols import GraphBackend
@@ -93,7 +94,7 @@ class Plan:
     ended: int = 0
     moved: int = 0
 
-    def members(self, row: Row) -> Ints:
+    def members(self, row: Row) -> Int64s:
         """Return the positions of a community's members among the nodes."""
         return self.grouped[row.level].members(row.group.number)
 

@@ -9,7 +9,6 @@ from datetime import datetime
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from graphmem.communities.results import FoundCommunity, Member
 from graphmem.embed import Embedder
@@ -17,19 +16,17 @@ from graphmem.errors import EmbeddingFailed
 from graphmem.index.copies import Copies
 from graphmem.index.stored_vectors import unpacked
 from graphmem.models import AsOf, Community, CommunityQuery, MembershipQuery, Scope, text_is_of
+from graphmem.models.arrays import Float32s, Float64s
 from graphmem.process import one_blas_thread
 from graphmem.protocols import GraphBackend
 from graphmem.recall.routing import is_global, narrowed
 from graphmem.text.normalize import query_phrases, query_words
 from graphmem.text.terms import stem, terms
 
-Vectors = NDArray[np.float32]
-
 _VECTORS = 2_000  # vectors of members in a page
 _MEMORY = 50_000_000  # bytes of centroids: 30,000 communities with vectors of 384 numbers
 
 _CentroidsKey = tuple[tuple[Scope, ...], str, tuple[int, ...], int]
-Floats = NDArray[np.float64]
 _NAME = 3.0  # weight of a word in a name relative to a summary
 _CANDIDATES = 50  # maximum entities matched by a question
 _MEANING = 0.5  # weight of the centroids in the score, if there are vectors
@@ -51,7 +48,7 @@ class Centroids:
 
     def __init__(self, backend: GraphBackend) -> None:
         self._backend = backend
-        self._kept: Copies[_CentroidsKey, Vectors] = Copies(lambda centroids: centroids.nbytes, _MEMORY)
+        self._kept: Copies[_CentroidsKey, Float32s] = Copies(lambda centroids: centroids.nbytes, _MEMORY)
         self._lock = threading.Lock()
 
     def of(
@@ -60,7 +57,7 @@ class Centroids:
         embedder: Embedder,
         communities: Sequence[Community],
         members: Mapping[str, Sequence[str]],
-    ) -> Vectors | None:
+    ) -> Float32s | None:
         """Return the centroids, float32 (k, d), zero rows for communities without vectors; None if none has any.
 
         Parameters
@@ -108,12 +105,12 @@ class Centroids:
         dimension: int,
         communities: Sequence[Community],
         members: Mapping[str, Sequence[str]],
-    ) -> Vectors | None:
+    ) -> Float32s | None:
         rows_of: dict[str, list[int]] = {}
         for row, community in enumerate(communities):
             for entity_id in members.get(community.id, ()):
                 rows_of.setdefault(entity_id, []).append(row)
-        total: Vectors | None = None
+        total: Float32s | None = None
         for scope in scopes:
             for entry in self._backend.all_entries(scope, kind="entity", chunk=_VECTORS):
                 if entry.vectors and (rows := rows_of.get(entry.key)):
@@ -218,7 +215,7 @@ class CommunitySearch:
 
     def _named(
         self, scopes: Sequence[Scope], query: str, communities: Sequence[Community], members: Mapping[str, list[str]]
-    ) -> Floats:
+    ) -> Float64s:
         """Return the weighted number of entities in the question per community; fewer matched entities weigh more."""
         words, phrases = query_words(query), query_phrases(query)
         if not words and not phrases:
@@ -232,7 +229,7 @@ class CommunitySearch:
     @one_blas_thread
     def _cosines(
         self, scopes: Sequence[Scope], query: str, communities: Sequence[Community], members: Mapping[str, list[str]]
-    ) -> Floats | None:
+    ) -> Float64s | None:
         if self._embedder is None or not communities:
             return None
         try:
@@ -268,7 +265,7 @@ def _at_the_end(until: datetime, community: Community, as_of: AsOf | None) -> bo
     return until == community.ended_at or (as_of is not None and until > min(as_of.valid, as_of.known))
 
 
-def _word_scores(query: str, communities: Sequence[Community]) -> Floats:
+def _word_scores(query: str, communities: Sequence[Community]) -> Float64s:
     """Return the IDF-weighted matches of a question's words in names and summaries, shape (k,)."""
     asked = list(dict.fromkeys(stem(word) for word in query_words(query)))
     has = np.zeros((len(communities), len(asked)))

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from graphmem.embed import Embedder, TokenVectors
 from graphmem.index.stored_vectors import compact, detail_of, is_content, packed, unit
 from graphmem.models import Episode, IndexEntry, IndexKind
+from graphmem.models.arrays import Float32s
 from graphmem.text.names import PhraseFinder, Phrases, PlainPhrases, bare_title, phrases_of_list
 
-Vectors = NDArray[np.float32]
 Listed = Mapping[str, Sequence[str]]
 """Ids of episodes that are lists of facts, and the names of subjects and objects in each."""
 
@@ -212,7 +212,7 @@ class EpisodeEncoder:
             for text, parts in zip(texts, passes, strict=True)
         ]
 
-    def _sentence_vectors(self, text: _Text) -> Vectors:
+    def _sentence_vectors(self, text: _Text) -> Float32s:
         assert self.embedder is not None
         sentences = [text.own[a:b] for a, b in text.sentences] if len(text.sentences) > 1 else []
         return self.embedder.vectors([text.before + text.own, *sentences])
@@ -276,7 +276,7 @@ def _entry(
     kind: IndexKind,
     key: str,
     model: str,
-    vectors: Vectors | None,
+    vectors: Float32s | None,
     pieces: NDArray[np.int8] | None = None,
     detail: dict[str, list[str]] | None = None,
 ) -> IndexEntry:

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from graphmem.communities import detection as module
 from graphmem.communities.detection import propagate, propagate_from
-from graphmem.communities.graph import UNIT, EntityGraph, Ints, Pairs, in_units, modularity
+from graphmem.communities.graph import UNIT, EntityGraph, Pairs, in_units, modularity
+from graphmem.models.arrays import Int64s
 
 Edges = list[tuple[int, int, int]]
 
@@ -132,7 +133,7 @@ def test_confidences_that_add_up_to_the_same_are_a_tie() -> None:
 
 def test_modularity_is_that_of_the_formula() -> None:
     pairs = pairs_of([(0, 1, 1), (1, 2, 1), (0, 2, 1), (3, 4, 1), (2, 3, 1)])
-    labels: Ints = np.array([0, 0, 0, 3, 3])
+    labels: Int64s = np.array([0, 0, 0, 3, 3])
     assert modularity(pairs, labels) == pytest.approx(4 / 5 - (7 / 10) ** 2 - (3 / 10) ** 2)
 
 
