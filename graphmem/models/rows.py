@@ -539,6 +539,11 @@ class Episode(Model):
         return " ".join(shown for each in self.attachments if (shown := str(each)) not in self.text)
 
     @property
+    def author(self) -> str:
+        """Who or what a quote of it names: its speaker, else its title, its role or its kind of source."""
+        return self.speaker or self.title or self.role or self.source
+
+    @property
     def local_time(self) -> datetime:
         """The time of occurrence in the author's UTC offset if known, otherwise in UTC; resolves words like "today"."""
         offset = self.metadata.get(UTC_OFFSET)

@@ -367,7 +367,7 @@ def render_episode(episode: Episode, weights: Mapping[str, float] | None = None,
 
 def _quote(episode: Episode, passages: Passages, most: int) -> str:
     text, attached = (_on_one_line(passages.of(part, most)) for part in (episode.text, episode.attached))
-    who = _on_one_line(episode.speaker or episode.title or episode.role or episode.source)
+    who = _on_one_line(episode.author)
     if episode.source == "document" and "/" in (file := str(episode.metadata.get("file", ""))):
         who = f"{who} in {_on_one_line(file)}"
     if source := _SOURCES[trust_of(episode)]:

@@ -114,6 +114,8 @@ class SearchService:
         Redacts a question before it is processed.
     wait
         Seconds that the search for a recall's evidence may spend on indexing stored rows.
+    memory
+        Maximum bytes of the copies of the index in memory.
     clock
         Returns the present, at which episodes have ended or expired.
     show_text

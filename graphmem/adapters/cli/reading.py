@@ -393,9 +393,8 @@ def quote(episode: Episode) -> str:
     from graphmem.adapters.cli.output import cut, shown
 
     text = cut(episode.text, _QUOTED)
-    who = shown(episode.speaker or episode.role or episode.title or episode.source)
     attached = f" {shown(episode.attached)}" if episode.attached else ""
-    return f"{who}, {episode.occurred_at:%Y-%m-%d}: “{text}”{attached}"
+    return f"{shown(episode.author)}, {episode.occurred_at:%Y-%m-%d}: “{text}”{attached}"
 
 
 def _explain_empty(memory: GraphMemory, message: str, filters: Filters = None) -> str:

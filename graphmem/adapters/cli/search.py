@@ -149,7 +149,7 @@ def _print_found(session: Session, found: SearchResults, *, why: bool) -> None:
         [
             str(number),
             cut(f"{one.episode.text} {one.episode.attached}".rstrip(), _SHOWN),
-            one.episode.speaker or one.episode.title or one.episode.role or one.episode.source,
+            one.episode.author,
             day(one.episode.occurred_at),
             f"{one.score:.2f}",
             *([", ".join(str(reason) for reason in one.reasons)] if why else []),
