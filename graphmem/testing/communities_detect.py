@@ -112,14 +112,17 @@ class CommunityDetectorTests(StoreTests):
         """Return the detector of the store under test."""
         return self.detector_of(store)
 
-    @pytest.mark.parametrize("algorithm", ALGORITHMS)
+    @pytest.fixture(params=ALGORITHMS)
+    def algorithm(self, request: pytest.FixtureRequest) -> CommunityAlgorithm:
+        """Return each of the algorithms, one a test."""
+        return request.param
+
     def test_groups_that_one_edge_connects_are_told_apart(
         self, store: GraphBackend, detector: CommunityDetector, algorithm: CommunityAlgorithm
     ) -> None:
         put_pairs(store, [*clique(1, 2, 3, 4, 5), *clique(6, 7, 8, 9, 10), (5, 6)])
         assert groups_of(detector.detect(home(), algorithm)) == {frozenset(range(1, 6)), frozenset(range(6, 11))}
 
-    @pytest.mark.parametrize("algorithm", ALGORITHMS)
     def test_a_graph_without_edges_has_no_communities(
         self, store: GraphBackend, detector: CommunityDetector, algorithm: CommunityAlgorithm
     ) -> None:
@@ -131,7 +134,6 @@ class CommunityDetectorTests(StoreTests):
             ([], [[]], 0.0),
         ]
 
-    @pytest.mark.parametrize("algorithm", ALGORITHMS)
     def test_pairs_that_know_nobody_else_are_communities(
         self, store: GraphBackend, detector: CommunityDetector, algorithm: CommunityAlgorithm
     ) -> None:
@@ -140,7 +142,6 @@ class CommunityDetectorTests(StoreTests):
         assert groups_of(found) == {frozenset({1, 2}), frozenset({3, 4}), frozenset({5, 6})}
         assert found.modularity == pytest.approx(2 / 3)
 
-    @pytest.mark.parametrize("algorithm", ALGORITHMS)
     @pytest.mark.parametrize(
         "pairs",
         [
@@ -160,14 +161,12 @@ class CommunityDetectorTests(StoreTests):
         again = detector.detect(home(), algorithm, seed_of(found))
         _assert_partition(again, {n for pair in pairs for n in pair})
 
-    @pytest.mark.parametrize("algorithm", ALGORITHMS)
     def test_a_hub_and_those_who_know_only_it_are_one_community(
         self, store: GraphBackend, detector: CommunityDetector, algorithm: CommunityAlgorithm
     ) -> None:
         put_pairs(store, [(30, n) for n in range(1, 30)])
         assert groups_of(detector.detect(home(), algorithm)) == {frozenset(range(1, 31))}
 
-    @pytest.mark.parametrize("algorithm", ALGORITHMS)
     def test_every_entity_with_an_active_edge_is_in_one_group_of_each_level(
         self, store: GraphBackend, detector: CommunityDetector, algorithm: CommunityAlgorithm
     ) -> None:
@@ -177,7 +176,6 @@ class CommunityDetectorTests(StoreTests):
         _assert_partition(found, {n for pair in pairs for n in pair})
         assert algorithm == "leiden" or len(found.levels) == 1
 
-    @pytest.mark.parametrize("algorithm", ALGORITHMS)
     def test_what_is_not_in_the_graph_is_not_in_the_partition(
         self, store: GraphBackend, detector: CommunityDetector, algorithm: CommunityAlgorithm
     ) -> None:
@@ -190,7 +188,6 @@ class CommunityDetectorTests(StoreTests):
         assert groups_of(detector.detect(home(), algorithm)) == {frozenset({1, 2}), frozenset({3, 4})}
         assert groups_of(detector.detect(project(), algorithm)) == {frozenset({12, 13, 14})}
 
-    @pytest.mark.parametrize("algorithm", ALGORITHMS)
     def test_confidence_decides_and_edges_of_all_types_and_directions_add_up(
         self, store: GraphBackend, detector: CommunityDetector, algorithm: CommunityAlgorithm
     ) -> None:
@@ -204,7 +201,6 @@ class CommunityDetectorTests(StoreTests):
         put_pairs(store, [(1, 2), (2, 3)], confidence=0.0)
         assert groups_of(detector.detect(home())) == {frozenset({1, 2, 3})}
 
-    @pytest.mark.parametrize("algorithm", ALGORITHMS)
     def test_reading_facts_does_not_change_communities(
         self, store: GraphBackend, detector: CommunityDetector, algorithm: CommunityAlgorithm
     ) -> None:
@@ -215,7 +211,6 @@ class CommunityDetectorTests(StoreTests):
             store.record_retrievals([home()], [e.id for e in edges[::3]], day(5))
         _assert_same(before, detector.detect(home(), algorithm))
 
-    @pytest.mark.parametrize("algorithm", ALGORITHMS)
     def test_the_same_graph_gives_the_same_communities(
         self, store: GraphBackend, detector: CommunityDetector, algorithm: CommunityAlgorithm
     ) -> None:
@@ -234,7 +229,6 @@ class CommunityDetectorTests(StoreTests):
         assert found.modularity == pytest.approx(_modularity(found, KARATE))
         assert found.modularity >= least
 
-    @pytest.mark.parametrize("algorithm", ALGORITHMS)
     def test_with_the_present_communities_as_seed_small_changes_move_few_members(
         self, store: GraphBackend, detector: CommunityDetector, algorithm: CommunityAlgorithm
     ) -> None:
@@ -244,7 +238,6 @@ class CommunityDetectorTests(StoreTests):
         put_edges(store, *_edges(planted(groups=20, size=25, edges=30, inside=0.75, seed=1), home(), 50_000))
         assert share_that_stayed(before, detector.detect(home(), algorithm, seed_of(before))) >= 0.95
 
-    @pytest.mark.parametrize("algorithm", ALGORITHMS)
     def test_a_seed_may_name_entities_that_are_gone_and_lack_new_ones(
         self, store: GraphBackend, detector: CommunityDetector, algorithm: CommunityAlgorithm
     ) -> None:
