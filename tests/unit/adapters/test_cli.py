@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import io
 import json
 import os
 import re
@@ -12,7 +11,6 @@ import subprocess
 import sys
 import zipfile
 from collections import Counter
-from collections.abc import Callable
 from contextlib import closing
 from datetime import datetime
 from importlib.util import find_spec
@@ -21,7 +19,6 @@ from typing import Any
 
 import pytest
 
-from graphmem.adapters.cli import main
 from graphmem.adapters.cli.ingest import LEFT_OUT
 from graphmem.errors import BackendUnavailable
 from graphmem.ingest.extract.spacy.extractor import MAX_EDGES, MAX_ENTITIES
@@ -30,42 +27,10 @@ from graphmem.ingest.interpretation import read_extraction
 from graphmem.models import Episode, Scope
 from graphmem.ontology import DEFAULT_ONTOLOGY
 from graphmem.protocols import ExtractedEdge, Extraction
-from tests.e2e.shell import TRIPLES, TURNS, Folder, Ran
+from tests.e2e.shell import TRIPLES, TURNS
+from tests.unit.adapters.in_process import Shell
 
 ROOT = Path(__file__).parents[3]
-
-
-class Shell(Folder):
-    """Runs commands in one folder."""
-
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, read: Callable[[], Any]) -> None:
-        super().__init__(folder)
-        self._monkeypatch = monkeypatch
-        self._read = read
-
-    def run(self, *arguments: str, stdin: str = "", **variables: str) -> Ran:
-        with self._monkeypatch.context() as patch:
-            patch.chdir(self.folder)
-            patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
-            for name, value in variables.items():
-                patch.setenv(name, value)
-            with pytest.raises(SystemExit) as ended:
-                main(arguments)
-        out, err = self._read()
-        return Ran(int(ended.value.code or 0), out, err)
-
-
-@pytest.fixture
-def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    return Shell(tmp_path, monkeypatch, capsys.readouterr)
-
-
-@pytest.fixture
-def filled(shell: Shell) -> Shell:
-    """A folder with a store of four triples."""
-    shell.write("facts.csv", TRIPLES)
-    assert shell.run("ingest", "facts.csv", "--extractor", "none").code == 0
-    return shell
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.adapters.test_cli import Shell, shell
-
-__all__ = ["shell"]
+from tests.unit.adapters.in_process import Shell
 
 TURNS = [
     {"external_id": "t1", "speaker": "Maya", "text": "I live in Lisbon.", "occurred_at": "2026-01-05T10:00:00Z"},

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import json
 import stat
-import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -13,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from graphmem.adapters.cli import main
 from graphmem.settings import Settings
 from tests.e2e.shell import Ran
+from tests.unit.adapters.in_process import Shell
 
 LOCAL = ("--extractor", "none", "--embeddings", "none")
 SECRET = "correct-horse-battery"
@@ -24,20 +22,10 @@ Run = Callable[..., Ran]
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Return a function that runs a command in a folder; with `typed`, as on a terminal."""
-    monkeypatch.chdir(tmp_path)
-
-    def run_one(*arguments: str, typed: str | None = None) -> Ran:
-        stdin = io.TextIOWrapper(io.BytesIO((typed or "").encode()))
-        monkeypatch.setattr(stdin, "isatty", lambda: typed is not None)
-        monkeypatch.setattr(sys, "stdin", stdin)
-        with pytest.raises(SystemExit) as ended:
-            main(arguments)
-        out, err = capsys.readouterr()
-        return Ran(int(ended.value.code or 0), out, err)
-
-    return run_one
+def run(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Return a function that runs a command in the working directory; with `typed`, as on a terminal."""
+    monkeypatch.chdir(shell.folder)
+    return shell.run
 
 
 def written(path: str = "graphmem.toml") -> dict[str, Any]:

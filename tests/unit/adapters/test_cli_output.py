@@ -7,9 +7,7 @@ import logging
 import pytest
 
 from graphmem.adapters.cli.session import errors_reported
-from tests.unit.adapters.test_cli import Shell, filled, shell
-
-__all__ = ["filled", "shell"]
+from tests.unit.adapters.in_process import Shell
 
 
 @pytest.mark.parametrize(

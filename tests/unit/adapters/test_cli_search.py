@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.adapters.test_cli import Shell, shell
-
-__all__ = ["shell"]
+from tests.unit.adapters.in_process import Shell
 
 TURNS = [
     {"external_id": "t1", "speaker": "Maya", "text": "I moved to Lisbon.", "occurred_at": "2026-01-05T10:00:00Z"},

@@ -12,9 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from graphmem.adapters.cli.health import Health, serving
 from graphmem.adapters.prometheus import PrometheusRecorder
 from graphmem.telemetry import METRICS, count, recording, register_gauges, span, timed
-from tests.unit.adapters.test_cli import Shell, shell
-
-__all__ = ["shell"]
+from tests.unit.adapters.in_process import Shell
 
 
 class Source:
