@@ -15,7 +15,6 @@ from urllib.parse import urlsplit
 
 import pytest
 from children import toy_text
-from test_search import WordVectors
 from toy import ToyExtractor
 
 from graphmem import GraphMemory
@@ -29,6 +28,7 @@ from graphmem.protocols import GraphBackend
 from graphmem.registry import open_backend
 from graphmem.settings import Settings
 from graphmem.upkeep.scope_rows import all_rows, to_json
+from tests.e2e.word_vectors import WordVectors
 
 PATIENCE = 60.0
 

@@ -20,9 +20,9 @@ from graphmem.testing.rows import scope_of
 from graphmem.upkeep.erase import Erased
 from graphmem.upkeep.forget import _erase_batch, expire  # pyright: ignore[reportPrivateUsage]
 from tests.e2e.clock import HandSetClock
-from tests.e2e.test_search import TokenWordVectors
 from tests.e2e.test_upkeep import left_of
 from tests.e2e.toy import FAILS, ToyExtractor
+from tests.e2e.word_vectors import TokenWordVectors
 
 OpenMemory = Callable[..., GraphMemory]
 

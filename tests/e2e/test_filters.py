@@ -9,7 +9,7 @@ import pytest
 
 from graphmem import EpisodeFilter, GraphMemory, InvalidInput
 from graphmem.search import pipeline
-from tests.e2e.test_search import TokenWordVectors
+from tests.e2e.word_vectors import TokenWordVectors
 
 OpenMemory = Callable[..., GraphMemory]
 

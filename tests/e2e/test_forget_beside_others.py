@@ -14,7 +14,6 @@ import pytest
 from chatting import ScriptedChat
 from conftest import OpenMemory
 from test_communities import described
-from test_search import WordVectors
 from toy import FAILS, ToyExtractor
 
 from graphmem import GraphMemory, NotFound
@@ -22,6 +21,7 @@ from graphmem.communities.refresh import CommunityRefresh
 from graphmem.index.encoder import EpisodeEncoder
 from graphmem.models import FORGETTING
 from graphmem.protocols import Extraction, ExtractionRequest
+from tests.e2e.word_vectors import WordVectors
 
 SECRET = "quimbledon"
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 from conftest import OpenMemory
-from test_search import WordVectors
 
 from graphmem import GraphMemory, InvalidInput, NotFound
 from graphmem.models import Changes, Episode, EpisodeQuery, EpisodeRedaction, Scope
 from graphmem.protocols import ExtractedEdge, ExtractedEntity, Extraction, ExtractionRequest
+from tests.e2e.word_vectors import WordVectors
 
 TURNS = (
     {"text": "Zebulon Quimby | lives_in | Wolfsburg", "speaker": "Maya", "external_id": "named"},

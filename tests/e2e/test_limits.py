@@ -17,7 +17,6 @@ from typing import Any, cast
 import pytest
 from conftest import OpenMemory
 from crashed import wait_until
-from test_search import WordVectors
 from toy import ToyExtractor
 
 import graphmem_sqlite.connection as sqlite
@@ -25,6 +24,7 @@ from graphmem import GraphMemory, StoreFull, background
 from graphmem.ingest.extract.spacy import extractor
 from graphmem.text.english import english_pipeline
 from graphmem_sqlite import SQLiteBackend
+from tests.e2e.word_vectors import WordVectors
 
 CODE = "\n".join(["a :" + " " * 596 + "x"] * 4)
 DENSE = "Maya Chen moved to Lisbon in May 2021 and works at Initech with Ravi Menon. She likes tea. "

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 from lives import Life, LifeExtractor, random_life
-from test_search import WordVectors
 
 from graphmem import GraphMemory
+from tests.e2e.word_vectors import WordVectors
 
 FOUND = {
     "a further version of a fact has its own sentence": (

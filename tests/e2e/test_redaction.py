@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from conftest import OpenMemory
 from langchain_core.messages import HumanMessage
-from test_search import WordVectors
 
 from graphmem import Attachment, Document, Embeddings, GraphMemory, InvalidInput
 from graphmem.adapters.langchain import GraphMemoryChatMessageHistory
 from graphmem.models import Properties
 from graphmem.protocols import ExtractedEdge, ExtractedEntity, Extraction, ExtractionRequest
+from tests.e2e.word_vectors import WordVectors
 
 SECRETS = {
     "mail": "maya.zq1@example.com",

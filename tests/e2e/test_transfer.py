@@ -19,7 +19,6 @@ from typing import Any
 import pytest
 from children import child
 from conftest import OpenMemory
-from test_search import WordVectors
 
 from graphmem import Conflict, GraphMemory, InvalidInput
 from graphmem.models import Changes, EpisodeEnd, EpisodeExpiry, EpisodeQuery, Scope, utc_now
@@ -27,6 +26,7 @@ from graphmem.protocols import GraphBackend
 from graphmem.registry import open_backend
 from graphmem.testing.rows import FUTURE, home, scope_of
 from graphmem.upkeep.importing import ImportOptions, import_rows
+from tests.e2e.word_vectors import WordVectors
 from tests.unit.test_scope import IDS
 
 

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from conftest import OpenMemory
 from crashed import wait_until
-from test_search import WordVectors
 from toy import ToyExtractor
 
 from graphmem import Embeddings, GraphMemory, InvalidInput, NotFound
@@ -34,6 +33,7 @@ from graphmem.testing.rows import (
     scope_of,
 )
 from graphmem.upkeep.eviction import EvictionRule, decay, decay_rule, evict, eviction_rule, upkeep_jobs
+from tests.e2e.word_vectors import WordVectors
 
 SECRET = ("Zörblaxian", "Quimbledon")
 """Words that only what is forgotten has; their tails survive any escaping of the umlaut."""

@@ -20,7 +20,7 @@ from graphmem import BackendUnavailable, GraphMemory, InvalidInput
 from graphmem.adapters.agents import Conversation
 from graphmem.adapters.langchain import GraphMemoryCompactor, GraphMemoryMiddleware
 from graphmem.adapters.langchain.compaction import BudgetShares
-from tests.integration.langchain.test_middleware import Scripted, weather
+from tests.integration.langchain.scripted import Scripted, weather
 
 FILLER = "We talked about the weather and the garden for quite a while, and about nothing else of note. "
 QUESTION = HumanMessage("Where did Nate play chess?")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
@@ -16,15 +16,14 @@ import pytest
 from langchain.agents import create_agent  # pyright: ignore[reportUnknownVariableType]
 from langchain.agents.middleware import AgentMiddleware, PIIMiddleware, SummarizationMiddleware
 from langchain.agents.structured_output import ToolStrategy
-from langchain_core.callbacks import CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+from langchain_core.outputs import ChatResult
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph  # pyright: ignore[reportMissingTypeStubs]
 from langgraph.types import Command, interrupt
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
 from graphmem import BackendUnavailable, GraphMemory, InvalidInput, Turn
 from graphmem.adapters.agents import Conversation
@@ -35,46 +34,9 @@ from graphmem.adapters.langchain import (
     recall_node,
     remember_node,
 )
+from tests.integration.langchain.scripted import Scripted, weather
 
 MAYA = GraphMemoryContext(user_id="maya", user="Maya")
-
-
-class Scripted(BaseChatModel):
-    """A chat model that gives fixed answers, or raises them, and records what it was asked."""
-
-    answers: list[Any] = Field(default_factory=list[Any])
-    asked: list[list[BaseMessage]] = Field(default_factory=list[list[BaseMessage]])
-
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        self.asked.append(messages)
-        answer = self.answers.pop(0) if self.answers else f"Answer {len(self.asked)}."
-        if isinstance(answer, Exception):
-            raise answer
-        message = answer if isinstance(answer, AIMessage) else AIMessage(answer)
-        return ChatResult(generations=[ChatGeneration(message=message)])
-
-    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Scripted:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return self
-
-    @property
-    def _llm_type(self) -> str:
-        return "scripted"
-
-    def system(self, call: int = -1) -> str:
-        """Return the system prompt of a call."""
-        return "\n".join(str(m.text) for m in self.asked[call] if isinstance(m, SystemMessage))
-
-
-@tool
-def weather(city: str) -> str:
-    """Return the weather."""
-    return f"20 degrees in {city}"
 
 
 @tool

@@ -15,7 +15,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from graphmem import GraphMemory, InvalidInput, Turn
 from graphmem.adapters.langchain import memory_tools
-from tests.integration.langchain.test_middleware import Scripted
+from tests.integration.langchain.scripted import Scripted
 
 
 @pytest.fixture

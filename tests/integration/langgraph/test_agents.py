@@ -21,7 +21,7 @@ from langmem import (  # pyright: ignore[reportMissingTypeStubs]
 from graphmem import GraphMemory
 from graphmem.adapters.langgraph import GraphMemoryStore
 from graphmem.testing.langgraph import keys
-from tests.integration.langchain.test_middleware import Scripted
+from tests.integration.langchain.scripted import Scripted
 
 NAMESPACE = ("memories", "{user_id}")
 
