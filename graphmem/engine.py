@@ -36,8 +36,8 @@ from graphmem.inputs import FilterLike, ItemLike, TripleLike, to_filter, to_scop
 from graphmem.llm.providers import SECONDS
 from graphmem.models import Episode, EpisodeFilter, EpisodeQuery, Scope
 from graphmem.protocols import has_expired
+from graphmem.recall.entity_embeddings import StoredEntityEmbeddings
 from graphmem.recall.options import SpreadingOptions
-from graphmem.recall.seeds import StoredEntityEmbeddings
 from graphmem.recall.service import RecallService
 from graphmem.recall.traces import RecallRecorder
 from graphmem.results import LoadReport

@@ -22,12 +22,13 @@ from graphmem.models.arrays import Float64s, Int64s
 from graphmem.ontology import Ontology
 from graphmem.protocols import GraphBackend, expired_entities
 from graphmem.recall import scoring, strategies
+from graphmem.recall.entity_embeddings import EntityEmbeddings, entity_vectors, query_cosines
 from graphmem.recall.evidence import Evidence, StatedFacts, stated_facts
 from graphmem.recall.facts import to_fact
 from graphmem.recall.options import RecallOptions
 from graphmem.recall.periods import asks_ahead, asks_end
 from graphmem.recall.routing import HeuristicRouter, plan
-from graphmem.recall.seeds import EntityEmbeddings, entity_vectors, find_seeds, query_cosines
+from graphmem.recall.seeds import find_seeds
 from graphmem.recall.sources import Sources, sources_of, with_trust
 from graphmem.recall.subgraph import Neighborhood, with_only
 from graphmem.recall.walks import Walk, walk_breadth_first

@@ -11,12 +11,12 @@ from graphmem.models import RecallQuery, Scope, utc_now
 from graphmem.ontology import Ontology
 from graphmem.process import one_blas_thread
 from graphmem.protocols import GraphBackend
+from graphmem.recall.entity_embeddings import EntityEmbeddings
 from graphmem.recall.evidence import Evidence, FindEvidence
 from graphmem.recall.facts import live
 from graphmem.recall.options import RecallOptions
 from graphmem.recall.periods import joined, options_then, period_of, until_begin_of, without_dates
 from graphmem.recall.recall import RecallContext, recall
-from graphmem.recall.seeds import EntityEmbeddings
 from graphmem.recall.traces import Observer, RecallRecorder, explain
 from graphmem.results import RecallResult, Trace
 from graphmem.telemetry import count, question_attributes, span

@@ -24,7 +24,7 @@ from graphmem.ingest.write import Writer
 from graphmem.models import Changes, EdgeQuery, EdgeType, EntityQuery, IndexEntry, Merge, MergeQuery, Removal, Scope
 from graphmem.ontology import DEFAULT_ONTOLOGY
 from graphmem.protocols import ExtractedEdge, GraphBackend
-from graphmem.recall.seeds import StoredEntityEmbeddings
+from graphmem.recall.entity_embeddings import StoredEntityEmbeddings
 from graphmem.registry import open_backend
 from graphmem.testing.base import in_threads
 from graphmem.testing.rows import episode, home, project

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from graphmem.models import Scope
-from graphmem.recall.seeds import LEAST_COSINE, Vectors, entity_vectors, nearest_entities, query_cosines
+from graphmem.recall.entity_embeddings import LEAST_COSINE, Vectors, entity_vectors, nearest_entities, query_cosines
 
 SCOPES = (Scope("tests"),)
 IDS = ("a", "b", "c")
@@ -48,7 +48,7 @@ def cosines(embeddings: Table | None) -> list[float] | None:
 
 @pytest.fixture
 def debug(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
-    with caplog.at_level(logging.DEBUG, logger="graphmem.recall.seeds"):
+    with caplog.at_level(logging.DEBUG, logger="graphmem.recall.entity_embeddings"):
         yield caplog
 
 

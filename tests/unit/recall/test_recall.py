@@ -28,10 +28,10 @@ from graphmem.models import (
 )
 from graphmem.ontology import DEFAULT_ONTOLOGY
 from graphmem.protocols import GraphBackend
+from graphmem.recall.entity_embeddings import EntityEmbeddings, Vectors
 from graphmem.recall.evidence import Evidence, stated_facts
 from graphmem.recall.options import RecallOptions
 from graphmem.recall.recall import RecallContext, recall
-from graphmem.recall.seeds import EntityEmbeddings, Vectors
 from graphmem.registry import open_backend
 from graphmem.results import RecallResult, Strategy, StrategyChoice
 from graphmem.settings import Settings
