@@ -440,17 +440,17 @@ class SearchIndex:
     @in_span("graphmem.search.copy")
     def _refresh(self, copy: Snapshot, scopes: Sequence[Scope], dimension: int) -> None:
         cursors = [IndexCursor(scope, _LAST, _LAST, copy.positions.get(scope, 0)) for scope in scopes]
-        news = dict(zip(scopes, self._backend.index_status(cursors), strict=True))
-        states = {scope: status.state for scope, status in news.items()}
-        waiting = [scope for scope, status in news.items() if status.entries]
+        found = dict(zip(scopes, self._backend.index_status(cursors), strict=True))
+        states = {scope: status.state for scope, status in found.items()}
+        waiting = [scope for scope, status in found.items() if status.entries]
         removed = any(copy.states.get(scope, state).generation != state.generation for scope, state in states.items())
         removed |= not copy.corpus.has_vectors and dimension > 0
-        while removed or not self._read_news(copy, waiting):
+        while removed or not self._add_new_entries(copy, waiting):
             copy.corpus, copy.positions = self._empty(dimension).corpus, {}
             waiting, removed = list(scopes), False
-        copy.states, copy.limited = states, any(status.limited for status in news.values())
+        copy.states, copy.limited = states, any(status.limited for status in found.values())
 
-    def _read_news(self, copy: Snapshot, scopes: Sequence[Scope]) -> bool:
+    def _add_new_entries(self, copy: Snapshot, scopes: Sequence[Scope]) -> bool:
         """Add new entries, a page at a time; return False if the snapshot has an older entry of one of the episodes."""
         corpus = copy.corpus
         for scope in scopes:
