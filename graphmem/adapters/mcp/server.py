@@ -26,7 +26,7 @@ from graphmem.adapters.mcp.full import PAGE, FullTools
 from graphmem.adapters.mcp.keys import Access, KeyFile
 from graphmem.adapters.mcp.resources import add_prompts, add_resources
 from graphmem.adapters.mcp.results import NOTHING, clean
-from graphmem.adapters.mcp.tools import CoreTools, KeyVerifier, ToolSpec
+from graphmem.adapters.mcp.tools import CoreTools, KeyVerifier
 from graphmem.errors import BackendUnavailable, GraphMemError, InvalidInput
 from graphmem.memory import GraphMemory
 from graphmem.models import EpisodeQuery
@@ -83,12 +83,9 @@ class MemoryServer(MCPServer[Any]):
         own = access or Access(scopes=(memory.scope,), rights="admin")
         tools = CoreTools(memory, own) if profile == "core" else FullTools(memory, own)
         self.toolset = tools
-        self._specs: dict[str, ToolSpec] = {}
-        self._fields: dict[str, frozenset[str]] = {}
         made = tools.tools()
-        for each, spec in made:
-            self._specs[each.name] = spec
-            self._fields[each.name] = frozenset(each.parameters["properties"])
+        self._specs = {each.name: spec for each, spec in made}
+        self._fields = {each.name: frozenset[str](each.parameters["properties"]) for each, _ in made}
         verified: dict[str, Any] = {}
         if keys is not None:
             verified = {
