@@ -155,10 +155,8 @@ class Diagnostics:
         if stats.queue.state != "running":
             detail = f"{stats.queue}; after a repair, graphmem backfill retries at once"
             checks.append(Check(name="extraction", ok=False, detail=detail))
-        dangling = count_dangling(self._backend, scope) and count_dangling(
-            self._backend, scope
-        )  # others may delete now
-        if dangling:
+        # read again, as others may have deleted rows meanwhile
+        if count_dangling(self._backend, scope) and (dangling := count_dangling(self._backend, scope)):
             checks.append(Check(name="references", ok=False, detail=_DANGLING.format(counted(dangling, "reference"))))
         if self._vectors is not None:
             checks += [Check(name=name, ok=ok, detail=detail) for name, ok, detail in self._vectors.diagnose()]
