@@ -15,10 +15,8 @@ from neo4j import (
     Bookmarks,
     Driver,
     GraphDatabase,
-    ManagedTransaction,
     Query,
     Session,
-    unit_of_work,
 )
 from neo4j import Transaction as DriverTransaction
 from neo4j.exceptions import ClientError, ConstraintError, DriverError, Neo4jError, TransientError
@@ -26,6 +24,7 @@ from neo4j.exceptions import ClientError, ConstraintError, DriverError, Neo4jErr
 from graphmem.errors import BackendUnavailable, StoreMoved
 from graphmem.models import Move, Scope, mark_of
 from graphmem_cypher import collected, given, in_one, locked, query
+from graphmem_neo4j.retries import Retries
 from graphmem_neo4j.rows import moment
 from graphmem_neo4j.server import ServerAddress, migrate, translated
 
@@ -51,7 +50,7 @@ class Transaction:
     a second time for that, and reports a deadlock to transactions that wait for it. Use `WITH l, l.n + 1 AS next`.
     """
 
-    def __init__(self, transaction: ManagedTransaction, adopted: str) -> None:
+    def __init__(self, transaction: DriverTransaction, adopted: str) -> None:
         self._transaction = transaction
         self._adopted = adopted
         self._locked: set[str] = set()
@@ -119,6 +118,7 @@ class Database:
         self.timeout = timeout
         self.adopted = ""
         self._bookmarks = GraphDatabase.bookmark_manager()
+        self._retries = Retries(address.name)
         self._current = _Current()
         self._closed = False
         self._process = os.getpid()
@@ -171,44 +171,34 @@ class Database:
         if transaction is not None:
             transaction.lock(scopes)
             return transaction.execute(text, values)
-        with self._translated(), self.session(READ_ACCESS) as session:
-            try:
+
+        def read() -> Rows:
+            with self.session(READ_ACCESS) as session:
                 return [record[0] for record in session.run(Query(text, timeout=self.timeout), q=values)]
-            except (Neo4jError, DriverError) as error:
-                if not error.is_retryable():
-                    raise
-                self._forget_lost_writes(error)
-        return self._read_with_retries(text, values)
 
-    def _read_with_retries(self, text: LiteralString, values: dict[str, Any]) -> Rows:
-        """Read in a transaction that the driver retries, after an auto-commit read (one round trip less) failed."""
-
-        @unit_of_work(timeout=self.timeout)
-        def work(transaction: ManagedTransaction) -> Rows:
-            return [record[0] for record in transaction.run(text, q=values)]
-
-        with self._translated(), self.session(READ_ACCESS) as session:
-            return session.execute_read(work)
+        with self._translated():
+            return self._retries.run(read, mend=self._forget_lost_writes)
 
     def write(self, work: Callable[[Transaction], T], *, timeout: float | None = None) -> T:
         """Run `work` in the thread's transaction, or in one of its own.
 
-        It is retried if the server asks for it (deadlock, change of leader), and a few times if another writer took
-        a unique key first: the reads of the retry then see that write.
+        It is retried if the server asks for it (deadlock, change of leader) or doesn't answer (`Retries`), and a few
+        times if another writer took a unique key first: the reads of the retry then see that write.
         """
         if (joined := self._current.transaction) is not None:
             return work(joined)
         seconds = self.timeout if timeout is None else timeout
+
+        def write() -> T:
+            return self._write_once(work, seconds)
+
         with self._translated():
             for _ in range(_CONSTRAINT_RETRIES):
                 try:
-                    return self._write_once(work, seconds)
+                    return self._retries.run(write, mend=self._forget_lost_writes)
                 except ConstraintError:
                     continue
-                except TransientError as error:
-                    if not self._forget_lost_writes(error):
-                        raise
-            return self._write_once(work, seconds)
+            return self._retries.run(write, mend=self._forget_lost_writes)
 
     def _forget_lost_writes(self, error: Neo4jError | DriverError) -> bool:
         """Forget the writes of this process if the database lacks them, as an error says: it was restored from a copy.
@@ -234,17 +224,15 @@ class Database:
         return True
 
     def _write_once(self, work: Callable[[Transaction], T], timeout: float) -> T:
-        @unit_of_work(timeout=timeout)
-        def run(transaction: ManagedTransaction) -> T:
-            self._current.transaction = Transaction(transaction, self.adopted)
-            try:
-                return work(self._current.transaction)
-            finally:
-                self._current.transaction = None
-
         try:
-            with self.session() as session:
-                return session.execute_write(run)
+            with self.session() as session, session.begin_transaction(timeout=timeout) as opened:
+                self._current.transaction = Transaction(opened, self.adopted)
+                try:
+                    result = work(self._current.transaction)
+                finally:
+                    self._current.transaction = None
+                opened.commit()
+                return result
         except ClientError as error:
             if error.code == _FENCED and mark_of(self.read_move()) != self.adopted:
                 raise StoreMoved(f"{self.address.name}: the store is in a migration; nothing was written") from error

@@ -79,7 +79,9 @@ def translate(error: Neo4jError | DriverError, place: str, limit: float | None =
     if isinstance(error, Neo4jError):
         return _of_server(error, place, limit)
     if isinstance(error, (ServiceUnavailable, SessionExpired)):
-        return BackendUnavailable(f"{place}: the server doesn't answer ({error}); check that it runs and the address")
+        return BackendUnavailable(
+            f"{place}: the server doesn't answer ({reason_of(error)}); check that it runs, and the address"
+        )
     return BackendUnavailable(f"{place}: {error}")
 
 
@@ -135,7 +137,9 @@ def _of_server(error: Neo4jError, place: str, limit: float | None) -> GraphMemEr
 _SCHEMES = {f"{scheme}{tls}" for scheme in ("neo4j", "bolt") for tls in ("", "+s", "+ssc")}
 _OLDEST = (5, 26)
 _PAUSE = 0.25
-_RETRIED_FOR = 30.0
+_CONNECTED_FOR = 200.0  # load balancers drop connections that are idle for four minutes or more, some without a word
+RETRIED_FOR = 30.0
+"""Seconds for which a call is repeated that the server asks to repeat."""
 _log = logging.getLogger(__name__)
 
 
@@ -224,8 +228,9 @@ def connect(address: ServerAddress, wait: float) -> Driver:
             auth=address.login,
             user_agent="graphmem",
             connection_timeout=max(1.0, min(wait, 15.0)),
-            connection_acquisition_timeout=_RETRIED_FOR,  # a frozen server accepts connections but never answers
-            max_transaction_retry_time=_RETRIED_FOR,
+            max_connection_lifetime=_CONNECTED_FOR,
+            connection_acquisition_timeout=RETRIED_FOR,  # a frozen server accepts connections but never answers
+            max_transaction_retry_time=RETRIED_FOR,
             notifications_min_severity=neo4j.NotificationMinimumSeverity.OFF,
             telemetry_disabled=True,
         )
@@ -248,15 +253,15 @@ def _first_answer(driver: Driver, address: ServerAddress, wait: float) -> str:
         except (ServiceUnavailable, SessionExpired, TransientError) as error:
             if isinstance(_innermost(error), SSLCertVerificationError):
                 raise BackendUnavailable(
-                    f"{address.name}: the server's certificate isn't trusted ({_reason(error)}); have it signed, or "
+                    f"{address.name}: the server's certificate isn't trusted ({reason_of(error)}); have it signed, or "
                     "take any with +ssc in place of +s in the URL"
                 ) from error
             if time.monotonic() >= deadline:
                 raise BackendUnavailable(
-                    f"{address.name}: {_state(error)} after {wait:g} s ({_reason(error)}); {_remedy(error)}"
+                    f"{address.name}: {_state(error)} after {wait:g} s ({reason_of(error)}); {_remedy(error)}"
                 ) from error
             if not logged:
-                _log.warning("%s: %s yet (%s); waiting up to %g s", address.name, _state(error), _reason(error), wait)
+                _log.warning("%s: %s yet (%s); waiting up to %g s", address.name, _state(error), reason_of(error), wait)
                 logged = True
             time.sleep(_PAUSE)
         except (Neo4jError, DriverError) as error:
@@ -285,7 +290,7 @@ def _state(error: Exception) -> str:
 def _remedy(error: Exception) -> str:
     if isinstance(_innermost(error), SSLError):
         return "where the server has no TLS, take the URL without +s or +ssc"
-    if "looks like HTTP" in _reason(error):
+    if "looks like HTTP" in reason_of(error):
         return "this is the port of its web pages; that of Bolt is 7687, unless it was set to another one"
     return (
         "check that the server runs, and the address; if it takes longer to start, raise the setting store_wait "
@@ -303,7 +308,8 @@ def _innermost(error: BaseException) -> BaseException:
         error = inner
 
 
-def _reason(error: Exception) -> str:
+def reason_of(error: Exception) -> str:
+    """Return the reason of an error of the driver in one line."""
     if isinstance(error, Neo4jError):
         return error.message or str(error.code)
     inner = _innermost(error)

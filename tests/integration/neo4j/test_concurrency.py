@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import random
 import time
@@ -98,6 +99,7 @@ WRITES_THAT_COUNT: dict[str, Callable[[Entity], Changes]] = {
 def test_a_writer_that_waits_for_another_is_not_told_of_a_deadlock(
     stores: list[Neo4jBackend], caplog: pytest.LogCaptureFixture, changes_of: Callable[[Entity], Changes]
 ) -> None:
+    caplog.set_level(logging.INFO, "graphmem_neo4j.retries")
     row = entity("Anna", home())
     stores[0].write(home(), Changes(entities=(row,), index=(IndexEntry(kind="entity", key=row.id, model="m"),)))
     waiting = Thread(target=lambda: stores[1].write(home(), of(entity("Berta", home()))))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator
+import time
+from collections.abc import Callable, Generator
 
 import pytest
 
@@ -53,6 +54,28 @@ def test_a_server_that_is_starting_is_waited_for_and_that_is_said(
         open_backend(plain_server.url, wait=120.0).close()
     assert [record.getMessage() for record in caplog.records if "waiting up to 120 s" in record.getMessage()] != []
     assert PASSWORD not in caplog.text
+
+
+@pytest.mark.slow  # they wait for the server for 10 s, and then for its restart
+def test_calls_of_a_server_that_is_away_say_so_soon_and_in_one_line(plain_server: Neo4jServer) -> None:
+    with GraphMemory.open(plain_server.url, scope=SCOPE, extractor="none", background=False) as memory:
+        memory.add_facts([("Anna", "works_at", "Acme")])
+        calls: list[Callable[[], object]] = [
+            lambda: memory.remember("Anna likes tea."),
+            lambda: memory.search("tea"),
+            lambda: memory.recall("Anna"),
+            lambda: memory.forget("Anna"),
+        ]
+        plain_server.kill()
+        begun = time.monotonic()
+        for call in calls:
+            with pytest.raises(BackendUnavailable) as caught:
+                call()
+            assert "the server doesn't answer (" in str(caught.value)
+            assert "\n" not in str(caught.value)
+        assert time.monotonic() - begun < 25  # each waited for half a minute, or two
+        plain_server.restart()
+        assert [fact.target for fact in memory.recall("Anna")] == ["Acme"]
 
 
 @pytest.fixture(scope="module")

@@ -50,9 +50,8 @@ def round_trips(monkeypatch: pytest.MonkeyPatch) -> RoundTrips:
         monkeypatch.setattr(kind, name, counting)
 
     count(neo4j.Session, "run")
-    count(neo4j.Session, "execute_write")
-    count(neo4j.Session, "execute_read")
-    count(neo4j.ManagedTransaction, "run")
+    count(neo4j.Session, "begin_transaction")
+    count(neo4j.Transaction, "run")
     return counted
 
 
