@@ -9,6 +9,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Literal
 
+from graphmem.errors import GraphMemError
 from graphmem.ingest.failures import Failure
 from graphmem.ingest.queue import ExtractionQueue
 from graphmem.migrate.tokens import JOB, SHADOW
@@ -147,21 +148,32 @@ class Diagnostics:
         name = "" if self._extractor is None else self._extractor.name
         checks.append(Check(name="extractor", ok=problem is None, detail=problem or name))
         checks += [Check(name=name, ok=True, detail=detail) for name, detail in self._features()]
-        stats = self.stats(scope)
-        detail = f"{stats.pending_episodes} waiting, {stats.failed_episodes} failed"
-        if stats.failed_episodes:
-            detail += ": graphmem dead-letters lists them, graphmem backfill --failed retries them"
-        checks.append(Check(name="queue", ok=not stats.failed_episodes, detail=detail))
-        if stats.queue.state != "running":
-            detail = f"{stats.queue}; after a repair, graphmem backfill retries at once"
-            checks.append(Check(name="extraction", ok=False, detail=detail))
-        # read again, as others may have deleted rows meanwhile
-        if count_dangling(self._backend, scope) and (dangling := count_dangling(self._backend, scope)):
-            checks.append(Check(name="references", ok=False, detail=_DANGLING.format(counted(dangling, "reference"))))
+        for name, check in (("queue", self._queue_checks), ("references", self._reference_checks)):
+            try:
+                checks += check(scope)
+            except GraphMemError as error:  # a row that was edited by hand hides no other check
+                checks.append(Check(name=name, ok=False, detail=str(error)))
         if self._vectors is not None:
             checks += [Check(name=name, ok=ok, detail=detail) for name, ok, detail in self._vectors.diagnose()]
         checks += [Check(name="background", ok=False, detail=error) for error in self._background_errors()]
         return checks
+
+    def _queue_checks(self, scope: Scope) -> list[Check]:
+        stats = self.stats(scope)
+        detail = f"{stats.pending_episodes} waiting, {stats.failed_episodes} failed"
+        if stats.failed_episodes:
+            detail += ": graphmem dead-letters lists them, graphmem backfill --failed retries them"
+        checks = [Check(name="queue", ok=not stats.failed_episodes, detail=detail)]
+        if stats.queue.state != "running":
+            detail = f"{stats.queue}; after a repair, graphmem backfill retries at once"
+            checks.append(Check(name="extraction", ok=False, detail=detail))
+        return checks
+
+    def _reference_checks(self, scope: Scope) -> list[Check]:
+        # read again, as others may have deleted rows meanwhile
+        if not count_dangling(self._backend, scope) or not (dangling := count_dangling(self._backend, scope)):
+            return []
+        return [Check(name="references", ok=False, detail=_DANGLING.format(counted(dangling, "reference")))]
 
     def _features(self) -> list[tuple[str, str]]:
         """Return what may be off on purpose, with what it takes to turn it on."""

@@ -7,9 +7,10 @@ from typing import Any
 
 from graphmem.models import AsOf, Changes, Community, CommunityQuery, Membership, MembershipQuery, Scope
 from graphmem.protocols import CommunityStore
+from graphmem_neo4j.checked_rows import community_of, membership_of
 from graphmem_neo4j.connection import Neo4jRole, Transaction
 from graphmem_neo4j.existing import NamedRows
-from graphmem_neo4j.rows import community_of, keys_of, moment, moment_or_none
+from graphmem_neo4j.rows import keys_of
 
 
 class Neo4jCommunities(Neo4jRole, CommunityStore):
@@ -63,12 +64,7 @@ class Neo4jCommunities(Neo4jRole, CommunityStore):
             limit=limit,
             **_dates(query.as_of, ended=query.ended),
         )
-        return [
-            Membership.trusted(
-                community_id=row[0], entity_id=row[1], since=moment(row[2]), until=moment_or_none(row[3])
-            )
-            for row in rows
-        ]
+        return [membership_of(row) for row in rows]
 
 
 def _dates(as_of: AsOf | None, *, ended: bool) -> dict[str, Any]:

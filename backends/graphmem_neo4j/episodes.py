@@ -9,10 +9,10 @@ from typing import Any
 from graphmem.errors import Conflict, InvalidInput
 from graphmem.models import Episode, EpisodeQuery, Mention, Scope, SessionSummary, combined_sessions, ended_by
 from graphmem.protocols import EpisodeStore, distinct_episodes, require_no_cursor
+from graphmem_neo4j.checked_rows import episode_of, mention_of
 from graphmem_neo4j.connection import Neo4jRole, Transaction
 from graphmem_neo4j.rows import (
     Times,
-    episode_of,
     episode_row,
     filter_values,
     ids_of,
@@ -203,12 +203,7 @@ class Neo4jEpisodes(Neo4jRole, EpisodeStore):
             episodes=None if episode_ids is None else list(dict.fromkeys(episode_ids)),
             limit=limit,
         )
-        return [
-            Mention.model_construct(
-                None, entity_id=row[0], episode_id=row[1], surface=row[2], confidence=row[3], seen_at=moment(row[4])
-            )
-            for row in rows
-        ]
+        return [mention_of(row) for row in rows]
 
 
 def _add(transaction: Transaction, scope: Scope, episodes: Sequence[Episode]) -> list[tuple[str, bool]]:

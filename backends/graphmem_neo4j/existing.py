@@ -9,8 +9,9 @@ from typing import Any
 
 from graphmem.errors import Conflict, InvalidInput
 from graphmem.models import Changes, Community, EdgeKey, EdgeType, RecallTrace, Scope
+from graphmem_neo4j.checked_rows import fact_rows
 from graphmem_neo4j.connection import Transaction
-from graphmem_neo4j.rows import TYPE_NAMES, active_key, moment
+from graphmem_neo4j.rows import TYPE_NAMES, Row, active_key, moment
 
 Name = tuple[str, str]
 """Canonical name and type."""
@@ -104,18 +105,28 @@ def existing_of(scope: Scope, rows: Iterable[Any]) -> ExistingRows:
             type_name, fact_id, is_active = rest
             (existing.active if is_active else existing.ended)[type_name, first] = fact_id
         else:
-            holder, source, target, relation, type_name, confidence, begins, ends, expired, episode_ids = rest
-            existing.facts[first] = ExistingFact(
-                scope=holder,
-                key=(source, target, relation, EdgeType[type_name]),
-                confidence=confidence,
-                valid_from=moment(begins),
-                active=ends is None and expired is None,
-                episode_ids=tuple(episode_ids),
-            )
-            if holder == scope.key:
-                existing.sources.update(episode_ids)
+            fact = existing.facts[first] = _existing_fact_of([first, *rest])
+            if fact.scope == scope.key:
+                existing.sources.update(fact.episode_ids)
     return existing
+
+
+def _existing_fact(row: Row) -> ExistingFact:
+    _, holder, source, target, relation, type_name, confidence, begins, ends, expired, episode_ids = row
+    return ExistingFact(
+        scope=holder,
+        key=(source, target, relation, EdgeType[type_name]),
+        confidence=confidence,
+        valid_from=moment(begins),
+        active=ends is None and expired is None,
+        episode_ids=tuple(episode_ids),
+    )
+
+
+_existing_fact_of = fact_rows(
+    "graphmem_id scope source target relation type confidence# valid_from valid_to? expired_at? episode_ids*",
+    _existing_fact,
+)
 
 
 # Communities and traces -------------------------------------------------------------------------

@@ -28,7 +28,6 @@ from graphmem.models import (
     ExpandLimits,
     Scope,
     Subgraph,
-    SubgraphEdge,
     utc_now,
 )
 from graphmem.protocols import (
@@ -40,16 +39,12 @@ from graphmem.protocols import (
     require_no_cursor,
     word_scores,
 )
+from graphmem_neo4j.checked_rows import active_fact_of, edge_of, entity_of, seed_of, subgraph_edge_of
 from graphmem_neo4j.connection import Neo4jRole, Transaction
 from graphmem_neo4j.rows import (
-    TYPES,
     Row,
-    edge_of,
-    entity_of,
     ids_of,
     keys_of,
-    lacks_properties,
-    moment,
     scope_mark,
 )
 
@@ -90,13 +85,7 @@ class Neo4jEdges(Neo4jRole, EdgeStore):
     def find_active_facts(self, scope: Scope, *, after: str = "", limit: int = 1000) -> list[ActiveFact]:
         """Return a page of the active facts between entities that aren't archived, in ascending order of id."""
         rows = self._database.read("active_facts", [scope], scope=scope.key, after=after, limit=limit)
-        complete = _complete_rows(rows)
-        if broken := next((row[0] for row in complete if row[3] is None or row[5] is None), None):
-            raise lacks_properties(broken)
-        return [
-            ActiveFact(i, source, target, EdgeType[kind], confidence, count, begin / 1e6)
-            for i, source, target, confidence, count, begin, kind in complete
-        ]
+        return [active_fact_of(row) for row in _complete_rows(rows)]
 
     def record_retrievals(self, scopes: Sequence[Scope], edge_ids: Sequence[str], at: datetime) -> None:
         """Count one retrieval of each edge and one access of each of its ends, atomically."""
@@ -209,7 +198,7 @@ class Neo4jTraversal(Neo4jRole, Traversal):
         """Collect the neighborhood of the seeds, following edges in both directions."""
         limits = limits or ExpandLimits()
         seeds = self._database.read("expand_seeds", scopes, ids=_distinct(seed_ids), scopes=keys_of(scopes))
-        nodes: dict[str, tuple[str, str, str]] = {row[0]: (row[0], row[1], row[2]) for row in seeds}
+        nodes = {row[0]: seed_of(row) for row in seeds}
         depth = dict.fromkeys(nodes, 0)
         edges: dict[str, Row] = {}
         frontier = list(nodes)
@@ -226,7 +215,7 @@ class Neo4jTraversal(Neo4jRole, Traversal):
                     nodes[other] = (other, row[10], row[11])
             frontier = sorted(reached, key=lambda node: (-reached[node], node))[: limits.max_frontier]
             depth.update(dict.fromkeys(frontier, hop))
-        return Subgraph.of(nodes, depth, map(_subgraph_edge, edges.values()))
+        return Subgraph.of(nodes, depth, map(subgraph_edge_of.build, edges.values()))
 
     def _hop(self, scopes: Sequence[Scope], frontier: Sequence[str], values: dict[str, Any]) -> list[Row]:
         """Return the best facts of each node of a frontier; one more query if there are hubs."""
@@ -234,13 +223,10 @@ class Neo4jTraversal(Neo4jRole, Traversal):
         if hubs := [row[0] for row in rows if len(row) == 1]:
             rows = [row for row in rows if len(row) > 1]
             rows += self._database.read("expand_hubs", scopes, frontier=hubs, **values)
-        return _complete_rows(rows)
-
-
-def _subgraph_edge(row: Row) -> SubgraphEdge[str]:
-    source, target = (row[2], row[9]) if row[1] else (row[9], row[2])
-    start = moment(row[8]).timestamp()
-    return row[0], source, target, row[3], TYPES[row[4]], row[5], row[6], row[7], start, row[13]
+        complete = _complete_rows(rows)
+        for row in complete:
+            subgraph_edge_of.check(row)
+        return complete
 
 
 # Entities -----------------------------------------------------------------------------------------

@@ -11,15 +11,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import lru_cache
 from hashlib import blake2b
-from operator import itemgetter
 from typing import Any, TypeVar
 
-from graphmem.errors import GraphMemError, InvalidInput
+from graphmem.errors import InvalidInput
 from graphmem.models import (
     Edge,
     EdgeBeginning,
@@ -30,7 +29,6 @@ from graphmem.models import (
     Episode,
     EpisodeFilter,
     Properties,
-    RowReader,
     Scalar,
     Scope,
     with_attachments,
@@ -71,82 +69,15 @@ def moment(text: str) -> datetime:
     return read.replace(tzinfo=UTC) if read.tzinfo is None else read.astimezone(UTC)
 
 
-def _stated(stored: Sequence[Sequence[str]]) -> Iterable[tuple[str, str, str]]:
+def stated(stored: Sequence[Sequence[str]]) -> Iterable[tuple[str, str, str]]:
     """Read the ids and the times of the beginnings or ends of a fact, and when these were told."""
     ids, times, told = stored
     return zip(ids, times, told, strict=True)
 
 
-_READER = RowReader(moment, TYPES, tuple, _stated)
-moment_or_none = _READER.moment_or_none
-
-
-def _complete(label: str, properties: str, build: Callable[[Row], T]) -> Callable[[Row], T]:
-    """Return a function that builds a model from a row, and names a node that was written by hand without a property.
-
-    Parameters
-    ----------
-    label
-        Label of the nodes.
-    properties
-        Names of the properties in the order of the row; "-" for one that a node needn't have.
-    build
-        Builds the model from a complete row.
-    """
-    names = properties.split()
-    needed = [place for place, name in enumerate(names) if name != "-"]
-    values = itemgetter(*needed)
-
-    def read(row: Row) -> T:
-        if None in values(row):
-            missing = next(names[place] for place in needed if row[place] is None)
-            raise _written_by_hand(label, row[0], f"lacks the property {missing!r} that every one has")
-        try:
-            return build(row)
-        except (TypeError, ValueError) as error:
-            raise _written_by_hand(label, row[0], f"has a property that can't be read ({error})") from error
-
-    return read
-
-
-def _written_by_hand(label: str, node_id: str, problem: str) -> GraphMemError:
-    return GraphMemError(
-        f"node (:{label} {{id: {node_id!r}}}) {problem}; it was written or changed by hand: set it, or delete "
-        "the node with this id (MATCH (n:Graphmem {id: …}) DETACH DELETE n), and store what it says by graphmem"
-    )
-
-
-entity_of = _complete(
-    "Entity",
-    "id scope name canonical_name entity_type summary - confidence first_seen_at last_seen_at recorded_at access_count",
-    _READER.entity,
-)
-episode_of = _complete("Episode", "id scope source text - - - - occurred_at recorded_at", _READER.episode)
-community_of = _complete(
-    "Community", "id scope level name summary fingerprint - created_at updated_at", _READER.community
-)
-
-
-def edge_of(row: Row) -> Edge:
-    """Return the fact of a row.
-
-    Raises
-    ------
-    GraphMemError
-        If a relationship that was written by hand lacks a property.
-    """
-    try:
-        return _READER.edge(row)
-    except (AttributeError, TypeError, ValueError) as error:  # such as a time that is None
-        raise lacks_properties(row[0]) from error
-
-
-def lacks_properties(fact_id: str) -> GraphMemError:
-    """Return the error for a relationship that was written by hand."""
-    return GraphMemError(
-        f"fact {fact_id!r} lacks properties that every fact has, or has a value of another type; it was written by "
-        "hand: set them, or delete the relationship with this graphmem_id and add the fact by add_facts"
-    )
+def moment_or_none(text: str | None) -> datetime | None:
+    """Return a time of the database, None as None."""
+    return None if text is None else moment(text)
 
 
 def properties_json(properties: Properties) -> str | None:

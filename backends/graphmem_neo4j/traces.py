@@ -7,9 +7,10 @@ from typing import Any
 
 from graphmem.models import AsOf, Changes, RecallQuery, RecallTrace, Scope, TracedEpisode, TracedFact, TracedSeed
 from graphmem.protocols import RecallStore, require_no_cursor
+from graphmem_neo4j.checked_rows import node_rows
 from graphmem_neo4j.connection import Neo4jRole, Transaction
 from graphmem_neo4j.existing import NamedRows
-from graphmem_neo4j.rows import keys_of, moment
+from graphmem_neo4j.rows import Row, keys_of, moment
 
 
 class Neo4jTraces(Neo4jRole, RecallStore):
@@ -51,7 +52,7 @@ def _way_in(query: RecallQuery, *, newest_first: bool) -> str:
     return "newest_recalls_of_scopes" if newest_first else "recalls_of_scopes"
 
 
-def _trace_of(row: Sequence[Any]) -> RecallTrace:
+def _trace(row: Row) -> RecallTrace:
     activated = sorted(row[7], key=lambda found: found[1])
     return RecallTrace.trusted(
         id=row[0],
@@ -71,6 +72,9 @@ def _trace_of(row: Sequence[Any]) -> RecallTrace:
             for f in sorted(row[8], key=lambda found: found[0])
         ),
     )
+
+
+_trace_of = node_rows("Recall", "id scope query strategy asked_at valid? known? activated* found*", _trace)
 
 
 class TracePlan:

@@ -22,6 +22,7 @@ from graphmem.models import (
     index_entry,
 )
 from graphmem.protocols import IndexStore, MergeStore, UpkeepStore, require_no_cursor
+from graphmem_neo4j.checked_rows import node_rows
 from graphmem_neo4j.connection import Neo4jRole, Transaction
 from graphmem_neo4j.graph import moment_values
 from graphmem_neo4j.rows import (
@@ -156,7 +157,7 @@ class Neo4jMerges(Neo4jRole, MergeStore):
             limit=limit,
             newest=newest_first,
         )
-        return [Merge.model_validate_json(body) for body in rows]
+        return [_merge_of(row) for row in rows]
 
     def move_foreign(self, merge: Merge) -> ForeignData | None:
         """Move relationships, labels and properties of others to the kept entity."""
@@ -195,6 +196,9 @@ class Neo4jMerges(Neo4jRole, MergeStore):
     def count_foreign(self, scope: Scope, ids: Sequence[str]) -> int:
         """Return the number of relationships of others at the nodes of entities and episodes."""
         return self._database.read("count_foreign", [scope], scope=scope.key, ids=ids_of(ids))[0] if ids else 0
+
+
+_merge_of = node_rows("Merge", "id body", lambda row: Merge.model_validate_json(row[1]))
 
 
 def _way_in(query: MergeQuery, *, newest_first: bool) -> str:

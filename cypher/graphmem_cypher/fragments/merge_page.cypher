@@ -1,4 +1,4 @@
 WITH DISTINCT m
 ORDER BY m.id /* if newest */ DESC /* end */
 LIMIT $q.limit
-RETURN m.body AS row
+RETURN [m.id, m.body] AS row

@@ -32,5 +32,5 @@ WITH s, r, t, CASE
         WHEN r.valid_from IS :: LOCAL DATETIME THEN datetime({datetime: r.valid_from, timezone: 'UTC'})
     END AS begin
 RETURN [r.graphmem_id, s.id, t.id, r.confidence, r.retrieval_count,
-    begin.epochMillis * 1000 + begin.microsecond % 1000, type(r)] AS row
+    coalesce(begin.epochMillis * 1000 + begin.microsecond % 1000, toString(r.valid_from)), type(r)] AS row
 ORDER BY r.graphmem_id LIMIT $q.limit

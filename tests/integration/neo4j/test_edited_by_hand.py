@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Generator
+import re
+from collections.abc import Callable, Generator
 from datetime import UTC, datetime
 from typing import Any, LiteralString, cast
 
@@ -123,11 +124,80 @@ def test_a_beginning_that_is_a_text_is_named(store: Neo4jBackend, memory: GraphM
         scope=home().key,
     )
     for read in (lambda: store.find_active_facts(home()), lambda: memory.facts("Ada")):
-        with pytest.raises(GraphMemError, match="a value of another type"):
+        with pytest.raises(GraphMemError, match=r"fact .*last year.* changed by hand"):
             read()
     with store.database.session() as session:
         rows = list(session.run(cast("Any", saved()["19_health"]), scope=home().key))
     assert [row["all"] for row in rows if row["kind"] == "facts written by hand with values of another type"] == [1]
+
+
+_FACT = "MATCH (:Graphmem {scope: $scope, canonical_name: 'ada'})-[r:SEMANTIC {relation: 'works_at'}]->() "
+_NODE = "MATCH (n:Graphmem {scope: $scope, canonical_name: 'ada'}) "
+
+
+@pytest.mark.parametrize(
+    ("edit", "named"),
+    [
+        (f"{_FACT} SET r.confidence = 'high'", "fact .*'confidence' \\('high'\\)"),
+        (f"{_FACT} SET r.retrieval_count = 'often'", "fact .*'retrieval_count'"),
+        (f"{_FACT} REMOVE r.fact", "fact .*lacks the property 'fact'"),
+        (f"{_NODE} SET n.confidence = 'high'", "Entity.*'confidence' \\('high'\\)"),
+        (f"{_NODE} SET n.name = 7", "Entity.*'name' \\(7\\)"),
+        (f"{_NODE} SET n.summary = ['a']", "Entity.*'summary'"),
+        ("MATCH (n:Episode {scope: $scope}) SET n.text = 5", "Episode.*'text' \\(5\\)"),
+        (
+            "MATCH (n:Episode {scope: $scope})-[m:MENTIONS]->() REMOVE m.seen_at",
+            "MENTIONS.*lacks .*'seen_at'",
+        ),
+        ("MATCH (n:Episode {scope: $scope})-[m:MENTIONS]->() SET m.seen_at = 'then'", "MENTIONS.*'then'"),
+        ("MATCH (n:Merge {scope: $scope}) SET n.body = 'x'", "Merge.*can't be read"),
+    ],
+)
+def test_a_value_of_another_type_is_named_by_each_call_that_reads_it(
+    store: Neo4jBackend, memory: GraphMemory, edit: LiteralString, named: str
+) -> None:
+    memory.add_facts([("Adah", "likes", "Tea")])
+    memory.admin.merge("Adah", into="Ada")
+    ask(store, edit, scope=home().key)
+    calls: dict[str, Callable[[], object]] = {
+        "recall": lambda: memory.recall("Where does Ada work?"),
+        "context": lambda: memory.context("Ada"),
+        "facts": lambda: memory.facts("Ada"),
+        "communities": memory.admin.refresh_communities,
+        "merges": memory.admin.merges,
+        "search": lambda: memory.search("Where does Ada work?"),
+        "export": lambda: memory.admin.export(io.BytesIO()),
+        "add_facts": lambda: memory.add_facts([("Ada", "works_at", "Globex"), ("Ada", "works_at", "Initech")]),
+        "merge": lambda: memory.admin.merge("Bob", into="Ada"),
+        "forget": lambda: memory.forget("Ada"),
+    }
+    told: list[str] = []
+    for call in calls.values():
+        try:
+            call()
+        except GraphMemError as error:  # anything else fails the test
+            told.append(str(error))
+    assert told
+    assert [message for message in told if not re.search(named, message)] == []
+    ask(store, "MATCH (n:Merge {scope: $scope}) DETACH DELETE n", scope=home().key)
+
+
+@pytest.mark.parametrize(
+    ("edit", "check"),
+    [
+        (f"{_FACT} SET r.confidence = 'high'", "references"),
+        ("MATCH (n:Episode {scope: $scope}) SET n.text = 5", "queue"),
+    ],
+)
+def test_doctor_names_what_it_cannot_read(
+    store: Neo4jBackend, memory: GraphMemory, edit: LiteralString, check: str
+) -> None:
+    memory.remember("Ada likes tea.")
+    ask(store, edit, scope=home().key)
+    checks = {found.name: found for found in memory.admin.doctor()}
+    assert not checks[check].ok
+    assert "changed by hand" in checks[check].detail
+    assert checks["indexes"].ok
 
 
 def test_facts_whose_episode_was_deleted_are_stated_again_and_merged(store: Neo4jBackend, memory: GraphMemory) -> None:

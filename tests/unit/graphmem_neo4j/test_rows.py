@@ -14,7 +14,8 @@ import pytest
 from graphmem.errors import GraphMemError
 from graphmem.models import EdgeType, RowReader
 from graphmem.testing.rows import edge, entity_id, home
-from graphmem_neo4j.rows import Row, Times, community_of, edge_row, entity_of, episode_of, moment
+from graphmem_neo4j.checked_rows import community_of, entity_of, episode_of
+from graphmem_neo4j.rows import Row, Times, edge_row, moment
 from graphmem_sqlite.rows import EDGE_COLUMNS
 
 MIDNIGHT = datetime(2026, 1, 1, tzinfo=UTC)
