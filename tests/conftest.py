@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, MutableMapping
 from pathlib import Path
 
 import pytest
@@ -36,6 +36,7 @@ TEST_VARIABLES = {
     "GRAPHMEM_TEST_CHROMIUM",
     "GRAPHMEM_TEST_E5",
     "GRAPHMEM_TEST_MERMAID",
+    "GRAPHMEM_TEST_NEO4J_URL",  # a process that didn't know that the server is somebody's would empty it
     RUN,
 }
 
@@ -51,10 +52,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--shuffle", type=int, metavar="SEED", help="run files, and the tests of each, in random order")
 
 
+def forget_settings(environment: MutableMapping[str, str]) -> None:
+    """Remove the variables of graphmem that aren't for the tests."""
+    for name in [name for name in environment if name.startswith("GRAPHMEM_") and name not in TEST_VARIABLES]:
+        del environment[name]
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Forget the settings of whoever runs the tests, for this process and those it starts."""
-    for name in [name for name in os.environ if name.startswith("GRAPHMEM_") and name not in TEST_VARIABLES]:
-        del os.environ[name]
+    forget_settings(os.environ)
     begin_run(start=config.getoption("lane") in NAMES[1:])
     config.pluginmanager.register(Lanes(config), "lanes")
 

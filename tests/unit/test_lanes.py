@@ -15,6 +15,7 @@ import pytest
 from filelock import ReadWriteLock, Timeout
 
 from tests import lanes, shared_servers
+from tests.conftest import forget_settings
 from tests.lanes import LANES, NAMES, ROOT, Lanes, Quarantined, is_allowed_skip, lane_of_file, shuffled
 
 FILES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").rglob("test_*.py"))
@@ -200,3 +201,9 @@ def test_a_test_marked_full_is_in_the_last_lane_or_its_cases_of_the_parameters_n
     assert lanes.lane_of(case(pytest.mark.full)) == NAMES[-1]
     assert lanes.lane_of(case(some, algorithm="leiden")) == NAMES[-1]
     assert lanes.lane_of(case(some, algorithm="label_propagation")) == NAMES[0]
+
+
+def test_each_process_of_a_run_knows_of_a_running_server_that_is_not_to_be_emptied() -> None:
+    environment = {"GRAPHMEM_TEST_NEO4J_URL": "bolt://host", "GRAPHMEM_STORE": "bolt://host", "PATH": "/bin"}
+    forget_settings(environment)
+    assert environment == {"GRAPHMEM_TEST_NEO4J_URL": "bolt://host", "PATH": "/bin"}
