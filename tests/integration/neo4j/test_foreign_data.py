@@ -154,9 +154,9 @@ def test_a_fact_written_by_hand_without_its_properties_is_named(store: Neo4jBack
         b=berta.id,
         scope=SCOPE.key,
     )
-    with pytest.raises(GraphMemError, match="fact 'by-hand' lacks properties"):
+    with pytest.raises(GraphMemError, match=r"fact 'by-hand' lacks the property '(fact|confidence)'"):
         store.find_edges([SCOPE], EdgeQuery())
-    with pytest.raises(GraphMemError, match="fact 'by-hand' lacks properties"):
+    with pytest.raises(GraphMemError, match=r"fact 'by-hand' lacks the property '(fact|confidence)'"):
         store.find_active_facts(SCOPE)
 
 
