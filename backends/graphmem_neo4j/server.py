@@ -135,6 +135,7 @@ def _of_server(error: Neo4jError, place: str, limit: float | None) -> GraphMemEr
 
 
 _SCHEMES = {f"{scheme}{tls}" for scheme in ("neo4j", "bolt") for tls in ("", "+s", "+ssc")}
+_SYSTEM = "system"
 _OLDEST = (5, 26)
 _PAUSE = 0.25
 _CONNECTED_FOR = 200.0  # load balancers drop connections that are idle for four minutes or more, some without a word
@@ -175,7 +176,7 @@ def parse_url(
     Raises
     ------
     InvalidInput
-        If the URL names no server.
+        If the URL names no server, or a database without a graph.
     """
     expected = "expected neo4j://[user[:password]@]host[:port][/database], or bolt://, with +s or +ssc for TLS"
     try:
@@ -186,6 +187,11 @@ def parse_url(
     database = unquote(parts.path.strip("/")) or None
     if parts.scheme not in _SCHEMES or not host or (database is not None and "/" in database):
         raise InvalidInput(f"store URL of scheme {parts.scheme!r}: {expected}")
+    if database is not None and database.lower() == _SYSTEM:
+        raise InvalidInput(
+            f"store URL: the database {_SYSTEM!r} has Neo4j's users and databases, and no graph; name another one, or "
+            "none for the default database of the user"
+        )
     address = f"[{host}]" if ":" in host else host
     query = f"?{parts.query}" if parts.query else ""
     uri = f"{parts.scheme}://{address}:{port or 7687}{query}"

@@ -83,6 +83,11 @@ def test_a_url_that_names_no_server_is_refused_without_its_password(url: str) ->
     assert SECRET not in str(caught.value)
 
 
+def test_the_database_of_users_is_refused_with_what_to_name_instead() -> None:
+    with pytest.raises(InvalidInput, match="name another one, or none for the default database"):
+        parse_url("bolt://neo4j:word@host/System")
+
+
 def test_a_wrong_password_is_named_as_that_and_not_shown(neo4j_url: str) -> None:
     with pytest.raises(BackendUnavailable, match="user name or password are wrong") as caught:
         open_backend(without_login(neo4j_url), username="neo4j", password=SECRET, environment={})
