@@ -76,12 +76,15 @@ class Worker:
 
     def run(self, stopping: threading.Event, on_state: Callable[[WorkerState], None]) -> None:
         """Work until `stopping` is set; report the state after each poll of the store, and at the end."""
+        told = ""
         while not stopping.is_set():
             try:
                 state = self._poll()
-                pause = self._seconds
+                pause, told = self._seconds, ""
             except BackendUnavailable as error:
-                _log.warning("worker: %s", error)
+                if told != str(error):  # a server may be away for hours
+                    _log.warning("worker: %s", error)
+                told = str(error)
                 state = self._state("store unavailable", str(error))
                 pause = PAUSE_IF_DENIED if isinstance(error, StoreAccessDenied) else self._seconds
             on_state(state)

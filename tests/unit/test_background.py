@@ -12,7 +12,7 @@ import pytest
 from graphmem import GraphMemory, background
 from graphmem.background import BackgroundJob, ScopedJob, ThreadPools, WakeTimer
 from graphmem.errors import BackendUnavailable, IndexMismatch, StoreAccessDenied
-from graphmem.models import Scope
+from graphmem.models import Scope, utc_now
 from graphmem.worker import Worker, WorkerState
 
 
@@ -92,6 +92,26 @@ def test_a_worker_waits_a_minute_after_a_refused_password(
         worker = Worker(memory._engine)  # pyright: ignore[reportPrivateUsage]
         worker.run(Stopping(), lambda state: states.append(state.state))
     assert (waits, states) == ([seconds], ["store unavailable", "stopped"])
+
+
+def test_a_worker_logs_an_error_of_the_store_once_until_it_has_passed(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    stopping = threading.Event()
+    polls = iter(["away", "away", "full", None, "full"])
+
+    def poll(_: Worker) -> WorkerState:
+        if (problem := next(polls, "end")) == "end":
+            stopping.set()
+        if problem is not None:
+            raise BackendUnavailable(problem)
+        return WorkerState(state="idle", at=utc_now())
+
+    monkeypatch.setattr(Worker, "_poll", poll)
+    with GraphMemory.open("memory://", extractor="none", embeddings="none") as memory:
+        worker = Worker(memory._engine, seconds=0.0)  # pyright: ignore[reportPrivateUsage]
+        worker.run(stopping, lambda _: None)
+    assert caplog.messages == [f"worker: {problem}" for problem in ("away", "full", "full", "end")]
 
 
 def test_it_goes_on_after_thousands_of_failures(monkeypatch: pytest.MonkeyPatch) -> None:
