@@ -27,7 +27,7 @@ def lose_writes(store: Neo4jBackend) -> None:
     manager.update_bookmarks(known, [f"FB:{later}"])
 
 
-@pytest.mark.slow  # the driver retries a write for 30 s
+@pytest.mark.slow  # it starts a server of its own
 def test_a_process_goes_on_with_a_database_that_was_restored(
     start_neo4j: Callable[..., Neo4jServer], caplog: pytest.LogCaptureFixture
 ) -> None:
