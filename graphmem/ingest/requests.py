@@ -139,8 +139,9 @@ def find_known(
 ) -> Known:
     """Return what a scope holds about the speakers, the names and the words of some episodes.
 
-    Names: those in the texts and of the speakers, then entities that share words with the texts, except dates, at most
-    `MOST_NAMES`; of these not what is only the target of facts and has no told type.
+    Names: those in the texts and of the speakers, then entities that share words with the texts, except dates, then
+    those of the facts that have other names, at most `MOST_NAMES`; not what is only the target of facts and has no told
+    type.
     Facts: those of these names and dates that hold when the first of the episodes occurred and were told until then;
     states that ended in the month before, as planned; events to come, of the last month, or of the last year if they
     share a rare word with the texts. Those that share rare words come first, then the newest plans, up to half of the
@@ -165,22 +166,24 @@ def find_known(
     facts = _known_facts(backend, scope, requests, best + dates[:MOST_NAMES], taking_part, ontology)
     facts = without_expired(backend, [scope], facts, now)
     sources = {edge.source_id for edge in facts}
-    best = [hit for hit in best if hit.entity.id in sources or hit.entity.properties.get(TYPE_STATED) is not False]
-    others = _missing_ends(backend, scope, facts, {hit.entity.id for hit in best})
-    entities = {entity.id: entity for entity in (*(hit.entity for hit in best), *others)}
+    named = [hit.entity for hit in best if hit.entity.id in sources or _has_stated_type(hit.entity)]
+    others = _missing_ends(backend, scope, facts, {entity.id for entity in named})
+    entities = {entity.id: entity for entity in (*named, *others)}
     aliases: dict[str, list[str]] = {}
-    for alias in backend.find_aliases([scope], [hit.entity.id for hit in best]):
+    for alias in backend.find_aliases([scope], list(entities)):
         if alias.alias != canonical(entities[alias.entity_id].name):
             aliases.setdefault(alias.entity_id, []).append(alias.alias)
+    also_called = (e for e in others if e.id in aliases and _has_stated_type(e))
+    named += islice(also_called, max(0, MOST_NAMES - len(named)))
     return Known(
         tuple(
             KnownName(
-                hit.entity.name,
-                hit.entity.entity_type,
-                tuple(dict.fromkeys(aliases.get(hit.entity.id, ()))),
-                hit.entity.properties.get(TYPE_STATED) is not False,
+                entity.name,
+                entity.entity_type,
+                tuple(dict.fromkeys(aliases.get(entity.id, ()))),
+                _has_stated_type(entity),
             )
-            for hit in best
+            for entity in named
         ),
         tuple(
             KnownFact(
@@ -320,5 +323,12 @@ def _holds(edge: Edge, at: datetime, event_age: timedelta) -> bool:
 
 
 def _missing_ends(backend: GraphBackend, scope: Scope, facts: Sequence[Edge], found: set[str]) -> Sequence[Entity]:
-    missing = {end for edge in facts for end in (edge.source_id, edge.target_id)} - found
-    return list(backend.get_entities([scope], sorted(missing)).values()) if missing else []
+    """Return the entities of facts that aren't found so far, in the order of the facts."""
+    ends = dict.fromkeys(end for edge in facts for end in (edge.source_id, edge.target_id))
+    missing = [end for end in ends if end not in found]
+    entities = backend.get_entities([scope], missing) if missing else {}
+    return [entities[end] for end in missing if end in entities]
+
+
+def _has_stated_type(entity: Entity) -> bool:
+    return entity.properties.get(TYPE_STATED) is not False

@@ -198,6 +198,13 @@ def test_targets_that_no_text_tells_more_of_are_not_listed_as_names(backend: Gra
     assert "back home" in [known.target for known in request.known.facts]
 
 
+def test_the_other_names_of_those_in_known_facts_are_shown(backend: GraphBackend) -> None:
+    baron = ExtractedEntity("Henk Oostveen", "person", aliases=("the Baron",))
+    tell(backend, ExtractedEdge("Maya Lind", "sells_to", "Henk Oostveen"), entities=(baron,))
+    [request] = requests(backend, "Maya Lind met his lordship.")
+    assert ("Henk Oostveen", ("the baron",)) in [(name.name, name.aliases) for name in request.known.names]
+
+
 def test_names_and_facts_of_the_words_are_known_single_valued_ones_first(backend: GraphBackend) -> None:
     [request] = requests(backend, "Did Sam Okafor leave?")
     assert next((name.name, name.aliases) for name in request.known.names) == ("Sam Okafor", ("sammy",))
