@@ -103,6 +103,12 @@ def init(
         session.out.command(step)
 
 
+_SECRET_STORE = (
+    "GRAPHMEM_STORE has a password, which isn't written; while it is set, it counts and not the store in the file. To "
+    "write its store, set GRAPHMEM_STORE_PASSWORD instead and pass --store with the URL without it"
+)
+
+
 class _Wizard:
     """Questions with defaults; without a terminal, the defaults are the answers, and a failed check is an error."""
 
@@ -117,8 +123,10 @@ class _Wizard:
 
         def answer() -> dict[str, Any]:
             known = os.environ.get("GRAPHMEM_STORE", "")
-            if not known or masked(known) != known:  # a password isn't printed
-                known = "sqlite:///graphmem.db"
+            if masked(known) != known:
+                known = ""
+                self._out.note(_SECRET_STORE)
+            known = known or "sqlite:///graphmem.db"
             chosen = url or self._ask("Store: an SQLite file, or neo4j://HOST:7687", known)
             values: dict[str, Any] = {"store": chosen}
             if not chosen.startswith(_SERVERS):

@@ -83,6 +83,7 @@ def test_a_variable_with_a_password_is_neither_a_default_nor_printed(run: Run, m
     done = run("init", "--yes", "--no-check", *LOCAL)
     assert (done.code, written()["store"]) == (0, "sqlite:///graphmem.db")
     assert SECRET not in done.out + done.err
+    assert "GRAPHMEM_STORE has a password, which isn't written" in done.err
 
 
 def test_the_commands_at_the_end_read_the_file_that_was_written(run: Run) -> None:
