@@ -136,14 +136,17 @@ def may_be_same(first: str, second: str, entity_type: str) -> bool:
 
     That is so if the words of one are in the other (Sam, Sam Okafor), with nicknames for given names (Liz, Elizabeth
     Hart), initials (P. Raman, Priya Raman) and misspelled long words (Mircosoft, Microsoft), or if one consists of the
-    initials of the other (AC, Alex Chen). Names with different numbers are not.
+    initials of the other (AC, Alex Chen) or of a double given name in it (KP, Klaus-Peter Ohlsen). Names with different
+    numbers are not.
     """
     if numbers_differ(first, second, entity_type):
         return False
-    one, other = sorted((_words(first), _words(second)), key=len)
+    short, long = sorted((first, second), key=lambda name: len(_words(name)))
+    one, other = _words(short), _words(long)
     if not one or not other:
         return False
-    forms = (other, _bare(other, _FILLERS)) if len(one) == 1 < len(other) and first.isascii() else ()
+    doubled = [_words(part) for part in long.split() if "-" in part] if entity_type == "person" else []
+    forms = (other, _bare(other, _FILLERS), *doubled) if len(one) == 1 < len(other) and first.isascii() else ()
     if any(_is_initials(one[0], words) for words in forms):
         return True
     one, other = _bare(one, _FILLERS | _COMPANY | _TITLES), _bare(other, _FILLERS | _COMPANY | _TITLES)

@@ -489,6 +489,8 @@ def test_names_of_the_same_words_have_nothing_against_them(first: str, second: s
         ("Li Wei", "Wei", True),
         ("Louis XIV", "Louis XV", False),
         ("Pius XI", "Pius XII", False),
+        ("Klaus-Peter Ohlsen", "KP", True),
+        ("Klaus-Peter Ohlsen", "PO", False),
     ],
 )
 def test_names_of_people_that_are_months_or_roman_numerals_are_words(first: str, second: str, same: bool) -> None:
