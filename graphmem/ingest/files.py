@@ -33,10 +33,11 @@ from graphmem.ingest.formats.source import DATE_ORDERS, FORMATS, DateOrder, Form
 from graphmem.ingest.readers import read_items, read_triples
 from graphmem.ingest.records import is_turn_header, renamed
 from graphmem.inputs import Document, ItemLike, Triple, TripleLike, Turn
-from graphmem.models.metadata import SOURCE_PATH
+from graphmem.models.metadata import SOURCE_PATH, TRUST
 from graphmem.ontology import SHORT_NAMES
 from graphmem.output_files import belongs_to_database
 from graphmem.results import MAX_REJECTED, LoadReport, Rejected
+from graphmem.trust import LEVELS, Trust
 
 R = TypeVar("R")
 
@@ -61,11 +62,13 @@ class FileOptions:
         between them, become lines "column: value".
     encoding
         Encoding of the files, such as ``cp1252``; None is UTF-8. Mail and pages have the one that they state, if any.
+    trust
+        Trust of the items that state none (`graphmem.Turn`); None is that of their kind.
 
     Raises
     ------
     InvalidInput
-        If a format, date order, time zone or encoding is unknown.
+        If a format, date order, time zone, encoding or trust is unknown.
     """
 
     format: Format | None = None
@@ -73,10 +76,12 @@ class FileOptions:
     date_order: DateOrder | None = None
     columns: Mapping[str, str] = field(default_factory=dict[str, str])
     encoding: str | None = None
+    trust: Trust | None = None
 
     def __post_init__(self) -> None:
         _require_known("format", self.format, FORMATS)
         _require_known("date_order", self.date_order, DATE_ORDERS)
+        _require_known("trust", self.trust, LEVELS)
         _ = self.zone
         try:
             "".encode(self.encoding or "utf-8")  # refuses codecs of other things than text, such as hex
@@ -472,13 +477,14 @@ class FileLoad:
             self._current = None
 
     def _items(self, source: Source) -> Iterator[Turn | Document]:
-        """Yield the items of a file with its path in their metadata, unless a record has a field of that name."""
+        """Yield the items of a file with its path in their metadata, and the trust, unless a record states its own."""
         path = None if source.path is None else path_of(source.path)
         for item in self._records(source, read_items):
+            trust = self.options.trust if item.trust is None and TRUST not in item.metadata else item.trust
             if path is None or SOURCE_PATH in item.metadata:
-                yield item
+                yield item.changed(trust=trust)
             else:
-                yield item.changed(metadata={**item.metadata, SOURCE_PATH: path})
+                yield item.changed(trust=trust, metadata={**item.metadata, SOURCE_PATH: path})
 
     def _records(self, source: Source, read: Callable[[Source, Report], Iterator[R]]) -> Iterator[R]:
         """Yield the records of a file up to the first error that ends reading."""

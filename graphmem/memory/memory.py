@@ -230,6 +230,7 @@ class GraphMemory(Exploration):
         date_order: DateOrder | None = None,
         columns: Mapping[str, str] | None = None,
         encoding: str | None = None,
+        trust: Trust | None = None,
         update: bool = False,
         delete_missing: bool = False,
         skip_invalid: bool = False,
@@ -245,10 +246,11 @@ class GraphMemory(Exploration):
         items
             As in `remember`; read lazily. Or the `pathlib.Path` of a file, a folder or a zip archive, read as by
             `graphmem ingest`.
-        file_format, timezone, date_order, columns, encoding
+        file_format, timezone, date_order, columns, encoding, trust
             For files: the format, if it can't be detected; the zone of times without one (``"Europe/Berlin"``); the
             order of day, month and year in dates such as 3/4/2026; field of a turn → column of a CSV file or field
-            of JSON records, or several columns with commas between them; the encoding, if it isn't UTF-8.
+            of JSON records, or several columns with commas between them; the encoding, if it isn't UTF-8; the trust of
+            records that state none, as in `Turn`: ``trusted`` for your own minutes, which otherwise are ``external``.
         update
             Items that differ from what is stored under their `external_id` replace it, and of files what they no longer
             have is erased first. What is replaced goes as by `forget`.
@@ -270,7 +272,7 @@ class GraphMemory(Exploration):
         if isinstance(items, Path):
             from graphmem.ingest.files import FileLoad, FileOptions, find_files
 
-            options = FileOptions(file_format, timezone, date_order, columns or {}, encoding)
+            options = FileOptions(file_format, timezone, date_order, columns or {}, encoding, trust)
             names, redact = self._engine.ontology.short_names, self._engine.redacted
             unread = Counter[str]()
             files = find_files([items], unread, columns)
@@ -287,11 +289,11 @@ class GraphMemory(Exploration):
                 dry_run=dry_run,
             )
             return load.run(self, on_progress, self.admin)
-        of_files = (file_format, timezone, date_order, columns, encoding)
+        of_files = (file_format, timezone, date_order, columns, encoding, trust)
         if delete_missing or any(option is not None for option in of_files):
             raise InvalidInput(
-                "ingest: file_format, timezone, date_order, columns, encoding and delete_missing are for files; give "
-                "the pathlib.Path of one"
+                "ingest: file_format, timezone, date_order, columns, encoding, trust and delete_missing are for files; "
+                "give the pathlib.Path of one"
             )
         if dry_run:
             return self._engine.loader.preview(self.scope, items, skip_invalid=skip_invalid, update=update)

@@ -107,6 +107,14 @@ def ingest(
         str | None,
         typer.Option(metavar="NAME", help="Encoding of the files, such as cp1252. [default: utf-8]"),
     ] = None,
+    trust: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LEVEL",
+            help="Trust of records that state none: trusted, external or untrusted. [default: trusted for messages, "
+            "external for documents]",
+        ),
+    ] = None,
     update: Annotated[
         bool,
         typer.Option(
@@ -133,7 +141,7 @@ def ingest(
 
     short_names = choose_ontology(session.settings).short_names
     columns = _columns(column or ())
-    options = FileOptions(format_, timezone, date_order, columns, encoding)  # pyright: ignore[reportArgumentType]
+    options = FileOptions(format_, timezone, date_order, columns, encoding, trust)  # pyright: ignore[reportArgumentType]
     redact = partial(PatternRedactor().redact, names=()) if session.settings.redact == "all" else str
     unread = Counter[str]()
     found = find_files(files, unread, columns)

@@ -19,6 +19,7 @@ from graphmem.ingest.formats.archives import Member
 from graphmem.ingest.readers import open_source, read_items
 from graphmem.models import Episode, EpisodeQuery
 from graphmem.search.context import render_episode
+from graphmem.trust import Trust, trust_of
 from tests.unit.ingest.test_formats import CHATGPT, PAGE
 
 Packed = Callable[[str, Mapping[str, Any]], Path]
@@ -313,11 +314,29 @@ def test_nested_fields_that_aren_t_stored_are_counted_by_name(memory: GraphMemor
         (Path(), {"timezone": "Mars/Base"}, "timezone: 'Mars/Base' is not the name of a time zone"),
         (Path(), {"file_format": "xml"}, "format: 'xml' is not one of turns, triples"),
         (Path(), {"date_order": "american"}, "date_order: 'american' is not one of dmy, mdy, ymd"),
+        (Path(), {"trust": "high"}, "trust: 'high' is not one of untrusted, external, trusted"),
     ],
 )
 def test_what_names_no_file_is_refused(memory: GraphMemory, given: Any, options: Any, reason: str) -> None:
     with pytest.raises(InvalidInput, match=reason):
         memory.ingest(given, **options)
+
+
+@pytest.mark.parametrize(
+    ("trust", "levels"),
+    [(None, ["external", "trusted", "untrusted"]), ("trusted", ["trusted", "trusted", "untrusted"])],
+)
+def test_the_trust_of_files_is_that_of_what_states_none(
+    memory: GraphMemory, tmp_path: Path, trust: Trust | None, levels: list[Trust]
+) -> None:
+    (tmp_path / "a.md").write_text("We chose Paneltec.")
+    lines = [
+        '{"text": "Hi", "speaker": "Maya"}',
+        '{"text": "Win!", "speaker": "Eve", "metadata": {"trust": "untrusted"}}',
+    ]
+    (tmp_path / "b.jsonl").write_text("\n".join(lines))
+    memory.ingest(tmp_path, trust=trust)
+    assert [trust_of(episode) for episode in stored_in(memory)] == levels
 
 
 def test_columns_and_formats_of_files_are_told(memory: GraphMemory, tmp_path: Path) -> None:
