@@ -24,7 +24,7 @@ from graphmem.protocols import (
     Known,
     KnownFact,
 )
-from graphmem.text.date_patterns import WEEKDAYS
+from graphmem.text.date_patterns import A_MONTH, WEEKDAYS
 from graphmem.text.dates import find_dates
 from graphmem.text.names import is_description, may_be_same, numbers_differ
 from graphmem.text.normalize import canonical, display_name, require_name
@@ -81,9 +81,15 @@ _MOVES = ("mov", "relocat", "travel", "fly", "flew", "flies", "drove", "trip")
 _YEARLY = frozenset("annual annually anniversary year yearly".split())
 """Words of relations to a date of each year, if it has none: "has_contract_year_start", "renews_yearly_on"."""
 _YEAR = re.compile(r"(?<!\d)\d{4}(?!\d)")
-_RECURRING = re.compile(r"\b(?:every|each|daily|weekly|monthly)\b", re.IGNORECASE)
-_BOUNDS = ("_from", "_since", "_before")
-"""Endings of relations to a date that isn't the day of anything: "in_force_from", "ready_not_before"."""
+_RECURRING = re.compile(
+    r"\b(?:daily|weekly|monthly|(?:every|each)\s+(?:[\w-]+\s+)?(?:day|week|month|morning|afternoon|evening|night|"
+    rf"{'|'.join(WEEKDAYS)}))",
+    re.IGNORECASE,
+)
+_SINGLE = re.compile(rf"\b(?:next|this|coming|today|tonight|tomorrow|{A_MONTH.pattern}|\d{{4}})\b", re.IGNORECASE)
+"""Words of a date that is a single day, also of what recurs: "the weekly sync is moved to 12 June"."""
+_BOUNDS = ("_from", "_since", "_not_before")
+"""Endings of relations to a date that isn't the day of anything: "in_force_from"; "due_before" is a deadline."""
 _NO_PLACES = ("believ", "interest")
 # limit on the examined items of a long reply; the rest is counted as over the limit
 _EXAMINED_PER_PLACE = 50
@@ -305,10 +311,10 @@ class _Selection:
         deadline.
         """
         relation = self._ontology.relation(edge.relation)
-        has_year = _YEAR.search(edge.target) is not None
-        if relation.endswith(_BOUNDS) or (not has_year and _RECURRING.search(edge.fact)):
+        if relation.endswith(_BOUNDS) or (_RECURRING.search(edge.fact) and not _SINGLE.search(edge.target)):
             return edge
-        is_yearly = not _YEARLY.isdisjoint(relation.split("_")) and not has_year
+        every_year = "every year" in edge.fact.lower() or not _YEARLY.isdisjoint(relation.split("_"))
+        is_yearly = every_year and _YEAR.search(edge.target) is None
         is_anniversary = relation in ANNIVERSARIES or is_yearly
         day, *further = find_dates(edge.target, self._told_at, future=True) or (None,)
         if day is None:

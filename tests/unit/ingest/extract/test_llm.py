@@ -501,6 +501,7 @@ def test_a_date_ahead_holds_since_it_was_told_until_it_is_past(
         ("scheduled_for", "Sunday", "stated", "2023-05-15"),
         ("in_force_from", "3 July 2023", "stated", None),
         ("ready_not_before", "3 July 2023", "hearsay", None),
+        ("due_before", "3 July 2023", "stated", "2023-07-04"),
     ],
 )
 def test_a_weekday_is_every_week_unless_it_is_planned(
@@ -517,6 +518,21 @@ def test_what_recurs_does_not_end_on_its_next_day() -> None:
         said(answer(edge | {"fact": "Acme Corp meets every Monday morning."})), "Acme Corp, every Monday morning."
     ).edges
     assert found.valid_to is None
+
+
+@pytest.mark.parametrize(
+    ("fact", "target", "until"),
+    [
+        ("The weekly sync of Acme Corp is moved to 12 June.", "12 June", "2023-06-13"),
+        ("The daily standup of Acme Corp is scheduled for tomorrow.", "tomorrow", "2023-05-10"),
+        ("Acme Corp closes every year on 12 June.", "12 June", None),
+        ("Each report of Acme Corp is due on Sunday.", "Sunday", "2023-05-15"),
+    ],
+)
+def test_one_day_of_what_recurs_ends(fact: str, target: str, until: str | None) -> None:
+    edge = {"source": "Acme Corp", "relation": "scheduled_for", "target": target, "fact": fact}
+    [found] = extraction(said(answer(edge)), fact).edges
+    assert (found.valid_to and f"{found.valid_to:%Y-%m-%d}") == until
 
 
 @pytest.mark.parametrize(
