@@ -453,16 +453,17 @@ class SearchIndex:
     def _add_new_entries(self, copy: Snapshot, scopes: Sequence[Scope]) -> bool:
         """Add new entries, a page at a time; return False if the snapshot has an older entry of one of the episodes."""
         corpus = copy.corpus
-        for scope in scopes:
-            for page in self._backend.entry_pages(scope, after=copy.positions.get(scope, 0), chunk=_PAGE):
-                copy.positions[scope] = page[-1].position
-                keys = [entry.key for entry in page if entry.kind == "episode"]
-                if not corpus.position.keys().isdisjoint(keys):
-                    corpus.add_names()
-                    return False
-                _add_page(corpus, page, self._backend.get_episodes([scope], keys) if keys else {})
-        corpus.add_names()
-        return True
+        try:
+            for scope in scopes:
+                for page in self._backend.entry_pages(scope, after=copy.positions.get(scope, 0), chunk=_PAGE):
+                    keys = [entry.key for entry in page if entry.kind == "episode"]
+                    if not corpus.position.keys().isdisjoint(keys):
+                        return False
+                    _add_page(corpus, page, self._backend.get_episodes([scope], keys) if keys else {})
+                    copy.positions[scope] = page[-1].position
+            return True
+        finally:
+            corpus.add_names()  # also after a failure or a return: other threads may hold the corpus
 
 
 def _add_page(corpus: Corpus, page: Sequence[IndexEntry], episodes: Mapping[str, Episode]) -> None:

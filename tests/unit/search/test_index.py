@@ -209,6 +209,39 @@ def test_what_a_failed_read_missed_is_read_by_the_next(
         assert len(copy.corpus.ids) == 1
 
 
+def test_a_read_that_fails_midway_leaves_a_copy_that_others_can_read_and_refresh(
+    store: GraphBackend, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = settled(store, HOME)
+    monkeypatch.setattr(module, "_PAGE", 1)
+    with index.copy([HOME]) as held:
+        corpus = held.corpus
+    for _ in range(3):
+        put(store, clock, 0.0)
+    assert index.index_waiting(HOME)
+    read, reads, copied = store.get_episodes, iter(range(9)), list[int]()
+
+    def copy() -> None:
+        with index.copy([HOME]) as found:
+            copied.append(len(found.corpus))
+
+    other = threading.Thread(target=copy)
+
+    def away_once(scopes: Sequence[Scope], ids: Sequence[str]) -> Any:
+        if next(reads) == 1:
+            other.start()
+            time.sleep(0.1)  # until the other thread waits for the copy
+            raise BackendUnavailable("away")
+        return read(scopes, ids)
+
+    monkeypatch.setattr(store, "get_episodes", away_once)
+    with pytest.raises(BackendUnavailable):
+        copy()
+    assert len([corpus.names.of_episode(position) for position in range(len(corpus))]) == 1
+    other.join()
+    assert copied == [3]
+
+
 def test_what_is_of_long_ago_is_found_when_it_is_told(store: GraphBackend, clock: Clock) -> None:
     index = settled(store, HOME)
     put(store, clock, -3600.0)
