@@ -17,7 +17,7 @@ from graphmem.errors import InvalidInput
 from graphmem.ingest.formats.archives import CHUNK_BYTES, File
 from graphmem.inputs import Triple
 from graphmem.messages import digest
-from graphmem.text.date_patterns import MONTHS
+from graphmem.text.date_patterns import A_MONTH, MONTHS
 from graphmem.text.dates import DateSpan, find_dates
 
 Format = Literal[
@@ -49,7 +49,8 @@ DatedBy = Literal["front matter", "name", "modification time"]
 _DAY_IN_NAME = re.compile(
     r"(?<!\d)(?P<year>(?:19|20)\d\d)([-_. ]?)(?P<month>0[1-9]|1[0-2])\2(?P<day>0[1-9]|[12]\d|3[01])(?!\d)"
 )
-_YEAR = re.compile(r"\d{4}")
+_YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
+_MONTH = re.compile(rf"\b{A_MONTH.pattern}(?!\w)", re.IGNORECASE)
 _DAY_LENGTH = 10
 _MAX_KINDS = 20  # of left out entries in a note
 
@@ -140,19 +141,20 @@ class Source:
         name = PurePosixPath(self.name).name
         days = {"-".join(found.group("year", "month", "day")) for found in _DAY_IN_NAME.finditer(name)}
         found = _time_of(days.pop(), self.zone) if len(days) == 1 else None
-        if found is None and not days and (spans := self._months_in_name()):
-            begin, last = spans[0].begin, spans[0].until - timedelta(days=1)
+        if found is None and not days and (span := self._date_in_words(name)) is not None:
+            begin, last = span.begin, span.until - timedelta(days=1)
             found = last if self.modified_at is None else max(begin, min(last, self.modified_at))
         late = found is not None and self.modified_at is not None and found > self.modified_at + timedelta(days=1)
         return None if late else found
 
-    def _months_in_name(self) -> list[DateSpan]:
-        """Return the day or month that the file name has in words, with the year; empty if it has none, or several."""
-        words = re.sub(r"[._-]", " ", self.stem or "")
+    def _date_in_words(self, name: str) -> DateSpan | None:
+        """Return the day or month that a file name has in words, with the year; None if it has none, or several."""
+        words = re.sub(r"[._-]", " ", name.removesuffix(PurePosixPath(name).suffix))
+        if len(_MONTH.findall(words)) != 1:
+            return None
         spans = find_dates(words, self.modified_at or datetime.now(self.zone or UTC))
-        in_words = (span for span in spans if any(map(str.isalpha, span.text)) and _YEAR.search(span.text))
-        found = [span for span in in_words if span.grain in ("day", "month")]
-        return found if len(found) == 1 else []
+        found = [span for span in spans if span.grain in ("day", "month") and any(map(str.isalpha, span.text))]
+        return found[0] if len(found) == 1 and _YEAR.search(found[0].text) else None
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """Yield numbered lines; a line above `MAX_LINE_BYTES` is cut to one byte more than the limit."""

@@ -442,6 +442,8 @@ MODIFIED = datetime(2026, 5, 1, 12, tzinfo=UTC)
         ("notes_Aug_2024.txt", "Hi", None, "2024-08-31T00:00Z", "name"),
         ("Half-year report 2025.md", "Hi", None, None, "modification time"),
         ("May 2025 to June 2025.md", "Hi", None, None, "modification time"),
+        ("March and April 2025.md", "Hi", None, None, "modification time"),
+        ("Room May 1234.md", "Hi", None, None, "modification time"),
         ("order 120250314.md", "Hi", None, None, "modification time"),
     ],
 )
