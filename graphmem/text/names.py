@@ -69,9 +69,10 @@ _ROMAN = re.compile(r"(?=[ivxlc]{2})(xc|xl|l?x{0,3})(ix|iv|v?i{0,3})")
 _GIVEN_NAMES = frozenset("april may june august jan li liv vi xi".split())
 """Names of people that also are months or Roman numerals."""
 _NAMED = frozenset({"person", "organization", "event", "project"})
-_PARTICLES = _FILLERS | frozenset(
+PARTICLES = _FILLERS | frozenset(
     "al bin da das de del della den der di do dos du el en et ibn la le les los s ten ter und van vom von y zu".split()
 )
+"""Words in lower case within names."""
 _NAMES_OF_ONE = frozenset({"person", "organization", "location"})
 """Types whose plural names denote a different entity."""
 
@@ -128,7 +129,7 @@ def is_description(name: str, entity_type: str) -> bool:
     """Return whether a name only describes what has a name: "owner of the Salt Cellar", "Finn (Nneka's friend)"."""
     if entity_type not in _NAMED:
         return False
-    return "(" in name or any(word.islower() and word not in _PARTICLES for word in WORD.findall(name))
+    return "(" in name or any(word.islower() and word not in PARTICLES for word in WORD.findall(name))
 
 
 def may_be_same(first: str, second: str, entity_type: str) -> bool:
@@ -298,7 +299,7 @@ def folded(text: str) -> str:
 
 def parts_of_name(name: str) -> tuple[str, ...]:
     """Return the words of a person's name of several words by which the person may be called, without titles."""
-    words = [word for word in WORD.findall(name) if len(word) >= _SHORTEST and word.lower() not in _TITLES | _PARTICLES]
+    words = [word for word in WORD.findall(name) if len(word) >= _SHORTEST and word.lower() not in _TITLES | PARTICLES]
     return tuple(dict.fromkeys(words)) if len(words) > 1 else ()
 
 

@@ -215,6 +215,7 @@ def is_supported(name: Span, label: str) -> bool:
             key in _PRODUCTS
             or words_[0] in _PRODUCTS
             or head in _JOINING | {"at"}
+            or is_legal_form(name[-1])
             or not words.ORGANIZATIONS.isdisjoint(words_)
             or not _ORGANIZATION_NOUNS.isdisjoint(words_)
         )
@@ -227,6 +228,11 @@ def is_supported(name: Span, label: str) -> bool:
         camel = _is_camel_case(name[0], label)
         return bool(known) or camel or words_[-1] in _PRODUCT_NOUNS or head in _USING
     return label != "EVENT" or len(name) == 1 or not _EVENT_NOUNS.isdisjoint(words_)
+
+
+def is_legal_form(token: Token) -> bool:
+    """Return whether a word is the legal form of a firm: "Ltd.", not "as"."""
+    return token.lower_.strip(".") in words.LEGAL_FORMS and not token.is_lower
 
 
 def _is_of_person(name: Span, head: str) -> bool:

@@ -13,8 +13,9 @@ from graphmem.errors import InvalidEntityName
 from graphmem.ingest.extract.spacy import words
 from graphmem.ingest.extract.spacy.clauses import examples, given_names, governor, joins_verb, names_given, subjects_of
 from graphmem.ingest.extract.spacy.kin import introduced, is_named, listed, role_of
-from graphmem.ingest.extract.spacy.labels import SOFTWARE, THING, is_word
+from graphmem.ingest.extract.spacy.labels import SOFTWARE, THING, is_legal_form, is_word
 from graphmem.ontology import Ontology
+from graphmem.text.names import PARTICLES
 from graphmem.text.normalize import canonical, require_name
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def _names_in(span: Span) -> Iterator[Span]:
 
     A preposition of the verb isn't part of a name: "we show Heron to Initech".
     """
-    if (comma := next((t for t in span[1:-1] if t.text == ","), None)) is not None and not _is_legal_form(comma.nbor()):
+    if (comma := next((t for t in span[1:-1] if t.text == ","), None)) is not None and not is_legal_form(comma.nbor()):
         for part in (span.doc[span.start : comma.i], span.doc[comma.i + 1 : span.end]):
             yield from _names_in(part.char_span(0, len(part.text), label=span.label_))
         return
@@ -123,13 +124,12 @@ def _names_in(span: Span) -> Iterator[Span]:
         yield part.char_span(0, len(part.text), label=span.label)
 
 
-def _is_legal_form(token: Token) -> bool:
-    return token.lower_.strip(".") in words.LEGAL_FORMS and not token.is_lower  # not "as"
-
-
 def _is_before_name(word: Token) -> bool:
-    """Return whether a word isn't part of the name that it precedes: "this Harvard Business Review", "ok Debian"."""
-    return word.lower_ in _OPENINGS or is_word(word.text)
+    """Return whether a word isn't part of the name that it precedes: "ok Debian", "this Harvard Business Review".
+
+    "bin Salman" is a whole name.
+    """
+    return word.lower_ in _OPENINGS or (word.lower_ not in PARTICLES and is_word(word.text))
 
 
 def _trimmed(name: Span) -> Span:
@@ -332,7 +332,7 @@ class Names:
         if canonical(text) in words.TECHNOLOGIES:
             return self._checked(text, "technology", named=True, label="PRODUCT")
         last = self.doc[span.end - 1 : span.end + 1]
-        if legal := [t for t in last if _is_legal_form(t) and t.i > span.start]:
+        if legal := [t for t in last if is_legal_form(t) and t.i > span.start]:
             return self._checked(self.doc[span.start : legal[-1].i + 1].text, "organization", named=True, label="ORG")
         if span.label_ == THING and len(span) == 1 and span[0].is_sent_start and span[0].dep_ not in ("nsubj", "ROOT"):
             return None  # the capital is of the sentence

@@ -950,6 +950,7 @@ def test_names_end_before_the_words_of_an_address(say: Say) -> None:
         ("Let's throw out El Salvador's, as an example.", "El Salvador"),
         ("He told Tina Turner's, you know.", "Tina Turner"),
         ("Gee Robert, that's fine.", "Robert"),
+        ("We heard of bin Salman.", "bin Salman"),
         ("I was just reading this Harvard Business Review article.", "Harvard Business Review"),
     ],
 )

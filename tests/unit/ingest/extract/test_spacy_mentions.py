@@ -70,3 +70,8 @@ def test_the_type_of_a_mentioned_name_needs_support(extractor: SpacyExtractor, t
 def test_titles_in_mails_are_no_entities(extractor: SpacyExtractor) -> None:
     text = "Question about Data Management\n\nDear List, it is Octave 8.4.\n\nAnna Kowalska, Yale University"
     assert named(extractor, text, MAIL) == {"Anna Kowalska": "person", "Yale University": "organization"}
+
+
+def test_a_legal_form_supports_an_organization(extractor: SpacyExtractor) -> None:
+    found = named(extractor, "Hello,\n\nMark Weber from Acme Corp will call.\n\nBest,\nJana", MAIL)
+    assert found["Acme Corp"] == "organization"
