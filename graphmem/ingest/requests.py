@@ -6,7 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from itertools import accumulate, islice
 from math import log1p
 
@@ -45,9 +45,9 @@ def may_be_read_together(first: Episode, other: Episode) -> bool:
     return first.source == "document" and first.title is not None and _document_of(first) == _document_of(other)
 
 
-def _document_of(episode: Episode) -> tuple[Scalar, str]:
-    """Return the file of a passage, and the first heading of its title."""
-    return episode.metadata.get(SOURCE_PATH), (episode.title or "").split(" > ")[0]
+def _document_of(episode: Episode) -> tuple[Scalar, date, str]:
+    """Return the file and the day of a passage, and the first heading of its title."""
+    return episode.metadata.get(SOURCE_PATH), episode.occurred_at.date(), (episode.title or "").split(" > ")[0]
 
 
 def build_requests(

@@ -678,6 +678,17 @@ def test_the_queue_reads_passages_of_a_document_in_one_call(backend: GraphBacken
     assert 'title="Tea / 2 Black"' in model.seen[0]
 
 
+def test_documents_of_one_title_and_different_days_are_read_apart(backend: GraphBackend) -> None:
+    for day in (1, 1, 8):
+        at = datetime(2025, 5, day, tzinfo=UTC)
+        backend.add_episodes(
+            SCOPE, [Episode(scope=SCOPE, source="document", title="Minutes", text="Ann Lee likes tea.", occurred_at=at)]
+        )
+    model = scripted({})
+    ExtractionQueue(backend, LLMExtractor(model, concurrency=1), DEFAULT_ONTOLOGY, Settings()).process()
+    assert [prompt.count("<episode ") for prompt in model.seen] == [2, 1]
+
+
 def test_the_queue_reads_waiting_turns_in_one_call(backend: GraphBackend) -> None:
     backend.add_episodes(SCOPE, [episode(f"I like tea {n}.", session_id="s") for n in range(6)])
     model = scripted({"facts": [fact("Ann Lee", "likes", "tea", episode=1)]})
