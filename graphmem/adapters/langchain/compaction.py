@@ -251,8 +251,9 @@ class GraphMemoryCompactor:
 
     def _read(self, question: str, budget_tokens: int) -> Material:
         """Return what the memory has on a question; in one turn, it is read once for a question."""
-        if self._material is not None and self._material.question == question:
-            return self._material
+        kept = self._material  # another thread may replace it
+        if kept is not None and kept.question == question:
+            return kept
         material = Material.read(self._conversation, question, budget_tokens)
         if self._one_turn:
             self._material = material
