@@ -36,7 +36,7 @@ SPANS: Mapping[str, str] = {
     "graphmem.remember": "store one turn or document",
     "graphmem.ingest": "store, extract and index many turns or documents",
     "graphmem.add_facts": "store ready-made facts",
-    "graphmem.process": "extract and write claimed episodes: a batch, or successive turns of a session",
+    "graphmem.process": "extract and write claimed episodes: a batch, or successive turns or passages",
     "graphmem.extract": "a call of the extractor",
     "graphmem.write": "one transaction with what was extracted, and what prepares it",
     "graphmem.resolve": "find or create the entity of each name, in the transaction",

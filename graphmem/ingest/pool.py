@@ -81,10 +81,11 @@ class _Entry(Generic[T]):
 class ExtractionPool(Generic[T]):
     """Pool that runs at most `concurrency` groups of episodes at once over all threads that call `run`.
 
-    A group is one episode, or up to `group` successive turns of a session that wait together. Each scope has one
-    running group, that of its oldest episodes, so that a prompt shows the facts of the earlier ones; with the order
-    "session", each session has one. Each runs on its own daemon thread, so that a hanging call doesn't block the exit
-    of the program. A group that waits for its turn to write (`in_order`) doesn't count, so that other sessions go on.
+    A group is one episode, or up to `group` successive turns of a session, or passages of a document, that wait
+    together. Each scope has one running group, that of its oldest episodes, so that a prompt shows the facts of the
+    earlier ones; with the order "session", each session has one, and each episode without a session. Each runs on its
+    own daemon thread, so that a hanging call doesn't block the exit of the program. A group that waits for its turn to
+    write (`in_order`) doesn't count, so that other sessions go on.
     """
 
     def __init__(self, concurrency: int, group: int = 1, order: ExtractionOrder = "scope") -> None:

@@ -111,8 +111,8 @@ class ExtractionQueue:
     """Queue that extracts pending episodes and writes the results.
 
     An extractor with a `concurrency` or `turns_per_call` above 1 (see `Extractor`) gets one episode per call, or
-    successive turns of a session, from any scope; any other gets batches. The episodes of one scope, or of one session
-    with the setting `extraction_order`, are extracted in order.
+    successive turns of a session or passages of a document, from any scope; any other gets batches. The episodes of one
+    scope, or of one session with the setting `extraction_order`, are extracted in order.
 
     Parameters
     ----------

@@ -177,10 +177,10 @@ class Extractor(Protocol):
     """Extraction of entities and facts from episodes.
 
     An extractor with an optional property `concurrency` (int) above 1 is called from that many threads concurrently,
-    with one episode per call, or with up to `turns_per_call` (int) successive turns of a session. One with a true
-    `reads_known` (bool) gets what is known in each request. One with a method `find_problem` says by it, without a call
-    of a model, why it can't extract: a text, or None. `ExtractorUnavailable` and `ExtractorMisconfigured`,
-    returned or raised, mean that the episode isn't the cause.
+    with one episode per call, or with up to `turns_per_call` (int) successive turns of a session, or passages of a
+    document. One with a true `reads_known` (bool) gets what is known in each request. One with a method `find_problem`
+    says by it, without a call of a model, why it can't extract: a text, or None. `ExtractorUnavailable` and
+    `ExtractorMisconfigured`, returned or raised, mean that the episode isn't the cause.
     """
 
     @property
@@ -213,7 +213,7 @@ def concurrency_of(extractor: Extractor) -> int:
 
 
 def turns_per_call_of(extractor: Extractor) -> int:
-    """Return the number of successive turns of a session that an extractor accepts in a call; 1 by default."""
+    """Return the number of successive turns or passages that an extractor accepts in a call; 1 by default."""
     return int(getattr(extractor, "turns_per_call", 1))
 
 

@@ -134,12 +134,12 @@ class LLMExtractor:
 
     @property
     def concurrency(self) -> int:
-        """Number of parallel calls of `extract` by the queue, each with one episode or successive turns."""
+        """Number of parallel calls of `extract` by the queue, each with one episode or several."""
         return self._concurrency
 
     @property
     def turns_per_call(self) -> int:
-        """Maximum number of successive turns of a session in one call."""
+        """Maximum number of successive turns of a session, or passages of a document, in one call."""
         return self._turns_per_call
 
     @property
