@@ -444,6 +444,7 @@ MODIFIED = datetime(2026, 5, 1, 12, tzinfo=UTC)
         ("May 2025 to June 2025.md", "Hi", None, None, "modification time"),
         ("March and April 2025.md", "Hi", None, None, "modification time"),
         ("Room May 1234.md", "Hi", None, None, "modification time"),
+        ("March 2025/Minutes April 2025.md", "Hi", None, "2025-04-30T00:00Z", "name"),
         ("order 120250314.md", "Hi", None, None, "modification time"),
     ],
 )
@@ -451,6 +452,7 @@ def test_a_text_has_the_date_in_its_front_matter_or_name_or_else_that_of_its_fil
     memory: GraphMemory, tmp_path: Path, name: str, text: str, zone: str | None, at: str | None, by: str
 ) -> None:
     path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
     path.write_text(text)
     os.utime(path, (MODIFIED.timestamp(), MODIFIED.timestamp()))
     report = memory.ingest(tmp_path, timezone=zone)
