@@ -65,7 +65,10 @@ def open_backend(url: str, *, offered: Mapping[str, object] | None = None, **opt
     found = installed_backends()
     if scheme not in found:
         names = ", ".join(sorted(found))
-        raise UnknownBackend(f"no backend for {scheme}:// is installed (found: {names}); install one that serves it")
+        what = "install one that serves it"
+        if scheme in ("http", "https"):  # the address of Neo4j Browser
+            what = f"for Neo4j, write {'neo4j+s' if scheme == 'https' else 'neo4j'}://HOST:7687"
+        raise UnknownBackend(f"no backend for {scheme}:// is installed (found: {names}); {what}")
     opener: Callable[..., GraphBackend] = found[scheme].load()
     taken = signature(opener).parameters
     return opener(url, **{name: value for name, value in (offered or {}).items() if name in taken}, **options)

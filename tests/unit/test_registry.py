@@ -43,6 +43,12 @@ def test_an_unknown_scheme_names_what_is_there() -> None:
         open_backend("cassandra://host")
 
 
+@pytest.mark.parametrize(("scheme", "advised"), [("http", "neo4j://HOST:7687"), ("https", r"neo4j\+s://HOST:7687")])
+def test_the_address_of_neo4j_browser_is_answered_with_that_of_the_server(scheme: str, advised: str) -> None:
+    with pytest.raises(UnknownBackend, match=f"for Neo4j, write {advised}"):
+        open_backend(f"{scheme}://localhost:7474")
+
+
 def test_a_backend_that_is_installed_while_the_process_runs_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     later = EntryPoint("later", "graphmem_memory:open_backend", "graphmem.backends")
 
