@@ -309,7 +309,9 @@ class Names:
 
     def _of_entity(self, span: Span) -> End | None:
         """Return the end for a recognized name."""
-        span = _trimmed(span)
+        return self._of_trimmed(_trimmed(span))
+
+    def _of_trimmed(self, span: Span) -> End | None:
         at = span.label_ != "PERSON" and span.root.dep_ == "pobj" and span.root.head.lower_ == "at"
         bare = span.label_ in words.PLACES if len(span) < 3 else span.label_ in ("PERSON", *words.PLACES)
         # "Luigi's" without an owned noun is a name, "El Salvador's" isn't
@@ -372,9 +374,9 @@ class Names:
         """Return the proper names of a sentence, in order, with the words of each."""
         spans = {s.start: s for t in sentence if (s := self._entity_at.get(t.i))}
         found: dict[End, Span] = {}
-        for span in spans.values():
-            if (end := self._of_entity(span)) is not None:
-                found.setdefault(end, _trimmed(span))
+        for span in map(_trimmed, spans.values()):
+            if (end := self._of_trimmed(span)) is not None:
+                found.setdefault(end, span)
         return found
 
     def ends(self, token: Token) -> Iterator[End]:
