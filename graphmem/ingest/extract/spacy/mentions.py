@@ -1,4 +1,4 @@
-"""Names that a text mentions without a fact: which of them are entities, and of which type.
+"""Entities of the names that a text only mentions, without a fact, and their types.
 
 A sentence supports the names in its facts. A name that a message only mentions has nothing but the recognizer's label,
 which of a name that it doesn't know is right by chance: its type needs the support of a list, of its words or of the
@@ -49,7 +49,7 @@ def mentions(names: Names, sentence: Span, *, message: bool, mail: bool = False)
         if end.role or all(part in words.ACRONYMS or part.isdigit() for part in parts):
             continue
         supported = not message or is_supported(span, end.label)
-        listed = mail and (_is_plain(span) or _is_mixed(span)) and not (supported and end.label in _NAMED)
+        listed = mail and (_has_only_words(span) or _is_mixed(span)) and not (supported and end.label in _NAMED)
         if message and (listed or _is_no_name(end, span)):
             continue
         kind = end.kind if supported or end.kind == "project" else "concept"
@@ -63,13 +63,14 @@ def _is_no_name(end: End, span: Span) -> bool:
     if end.label == "NORP":
         return span.root.tag_ == "JJ" or (span.root.dep_ in ("amod", "compound") and span.root.head not in span)
     if end.label == "WORK_OF_ART":
-        return span.doc[max(0, span.start - 1)].text in _QUOTES and _is_plain(span)  # a button: "Language Selection"
+        # a button: "Language Selection"
+        return span.doc[max(0, span.start - 1)].text in _QUOTES and _has_only_words(span)
     if len(span) == 2 and end.label != "PERSON" and len(span[0].text.strip(".")) == 1 and is_plain(span[1]):
         return True  # "R. However"
     return end.label not in _NO_WORDS and _is_word(end, span)
 
 
-def _is_plain(span: Span) -> bool:
+def _has_only_words(span: Span) -> bool:
     """Return whether all words of a name are English words: "Second Edition"."""
     said = [t for t in span if t.is_alpha]
     return bool(said) and all(is_word(t.text) for t in said)

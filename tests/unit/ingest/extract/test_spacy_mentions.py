@@ -1,4 +1,4 @@
-"""Names that messages and mails mention without a fact: which are entities, and of which type."""
+"""Entities of the names that messages and mails only mention, without a fact, and their types."""
 
 from __future__ import annotations
 
