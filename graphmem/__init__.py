@@ -84,7 +84,7 @@ _HOME = {
     "messages": "MessageLike ToolCall",
     "models": "AsOf Attachment EdgeType Entity Episode EpisodeFilter Merge Scope SessionSummary",
     "ontology": "Ontology",
-    "results": ("Check Diff EntityCounts Fact LoadReport Premise QueueError QueueState RecallResult Stats Trace"),
+    "results": "Check Diff EntityCounts Fact LoadReport Premise QueueError QueueState RecallResult Stats Trace",
     "search.context": "Context",
     "search.evaluation": "Evaluation Question",
     "search.rerank": "CrossEncoder",

@@ -313,8 +313,8 @@ class ExtractionPool(Generic[T]):
         group, size = [first], len(first.episode.text)
         for entry in lane[1 : self._group]:
             size += len(entry.episode.text)
-            is_apart = any(each.attempts for each in (first.episode, entry.episode))
-            if entry.round is not first.round or size > _GROUP_LENGTH or is_apart:
+            failed_before = first.episode.attempts or entry.episode.attempts
+            if entry.round is not first.round or size > _GROUP_LENGTH or failed_before:
                 break
             if not may_be_read_together(first.episode, entry.episode):
                 break
