@@ -28,7 +28,8 @@ _OF_DATES = frozenset((*MONTHS, *WEEKDAYS, *"at early end late mid of the to unt
 _DAY_OR_YEAR = re.compile(r"\d+(?:st|nd|rd|th)?")
 _PIECE, _PIECES = 500, 16  # characters searched for known names at once, and how often
 _PHRASE = 5  # words of the longest name that is looked up
-_WORDS = 48
+_WORDS = 48  # words that names are looked up by, those with a capital first
+_WORD = re.compile(r"\w+")
 _EVENT_AGE = timedelta(days=30)  # longest time for which a past event is shown
 _PLANNED_END_AGE = timedelta(days=30)  # the same for a state that ended on a planned day, which often moves
 _EVENT_AGE_SHARED = timedelta(days=365)  # the same for an event that shares a rare word with the texts
@@ -155,7 +156,9 @@ def find_known(
     phrases = dict.fromkeys((*said_by, *(p for piece in _pieces(texts) for p in query_phrases(piece, _PHRASE))))
     # "Jonas" may have been stored before Jonas Weber spoke
     words = dict.fromkeys(word for piece in (*speakers, *_pieces(told)) for word in query_words(piece))
-    hits = backend.search_entities([scope], words=list(words)[:_WORDS], phrases=list(phrases), limit=_HITS)
+    capitalized = {low for text in (*speakers, *told) for word in _WORD.findall(text) if (low := word.lower()) != word}
+    names_first = sorted(words, key=lambda word: word not in capitalized)
+    hits = backend.search_entities([scope], words=names_first[:_WORDS], phrases=list(phrases), limit=_HITS)
     in_texts = {word for text in (*texts, *speakers) for word in split_words(text)}
     ranked = sorted(hits, key=lambda hit: _name_rank(hit, said_by, in_texts))
     dates = [hit for hit in ranked if hit.alias is None and _is_date(hit.entity.name)]
