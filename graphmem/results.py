@@ -437,7 +437,7 @@ class LoadReport(Model):
         Number of files in folders and archives that were left out because of their kind, by suffix (``.pdf``),
         and as "template" and "other JSON".
     dated_by
-        Number of files that date their texts, by what does: "front matter", "name" or "modification time".
+        Number of files that date their texts, by what does: "front matter", "name", "text" or "modification time".
     notes
         How the columns of CSV files were read: those that are metadata only, and by what the rows are dated. How many
         entries of chat exports are no messages, by kind.

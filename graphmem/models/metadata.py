@@ -19,6 +19,9 @@ NO_TEXT = "no_text"
 UTC_OFFSET = "utc_offset"
 """The UTC offset of the original timestamp, such as "+0100", if it isn't UTC."""
 
+UNDATED = "undated"
+"""True if only the modification time of its file dates a text, which may be years older."""
+
 SOURCE_PATH = "source_path"
 """The path of the file that an item was read from."""
 

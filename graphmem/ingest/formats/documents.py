@@ -8,12 +8,14 @@ from itertools import chain, islice
 from pathlib import PurePosixPath
 
 from graphmem.errors import InvalidInput
+from graphmem.ingest.formats.datelines import HEAD_LINES
 from graphmem.ingest.formats.markdown import Note, plain_properties, read_front_matter, without_markup
 from graphmem.ingest.formats.pages import to_lines
 from graphmem.ingest.formats.passages import Passage, passages
 from graphmem.ingest.formats.source import MAX_RECORD_BYTES, Refused, Report, Source, decoded
 from graphmem.inputs import Document
 from graphmem.models import Scalar
+from graphmem.models.metadata import UNDATED
 
 _TAGGED = 1000  # passages of a note whose tags are those of all of them
 _CHARSET = re.compile(rb"<meta[^<>]{0,200}?charset\s{0,4}=\s{0,4}[\"']?([\w.:-]{1,40})", re.IGNORECASE)
@@ -32,7 +34,12 @@ def documents(source: Source, refused: Report) -> Iterator[Document]:
         lines = source.texts(refused)
         if source.format == "markdown":
             note, lines = read_front_matter(lines)
-    root, at = note.title or (source.stem and PurePosixPath(source.stem).name), source.dated(note.dated)
+    head = list(islice(lines, HEAD_LINES))
+    lines, at = chain(head, lines), source.dated(note.dated, [line for _, line in head])
+    root = note.title or (source.stem and PurePosixPath(source.stem).name)
+    of_file: dict[str, Scalar] = {"file": source.name}
+    if source.dated_by == "modification time":
+        of_file[UNDATED] = True
     found = passages(lines, markdown=source.format != "text")
     for raw, shown, metadata in _shown(note, found) if source.format == "markdown" else ((p, p, {}) for p in found):
         yield Document(
@@ -40,7 +47,7 @@ def documents(source: Source, refused: Report) -> Iterator[Document]:
             title=_title(root, shown),
             occurred_at=at,
             external_id=source.id_from(" > ".join(raw.path) or root, raw.text),
-            metadata={**metadata, "file": source.name, "line": shown.line},
+            metadata={**metadata, **of_file, "line": shown.line},
         )
 
 

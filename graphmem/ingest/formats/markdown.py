@@ -10,7 +10,7 @@ from itertools import chain, islice
 from pathlib import PurePosixPath
 
 from graphmem.models import Scalar
-from graphmem.models.metadata import SOURCE_PATH
+from graphmem.models.metadata import SOURCE_PATH, UNDATED
 
 Lines = Iterator[tuple[int, str]]
 Property = Scalar | tuple[str, ...]
@@ -23,7 +23,7 @@ _NUMBER = re.compile(r"[-+]?\d{1,15}(?:\.\d{1,15})?")
 _DATE = re.compile(r"[\[\s]{0,4}(\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z| ?[+-]\d\d:?\d\d)?)?)")
 _DATES = ("date", "created", "created_at", "created at", "date created", "creation_date", "published")
 """Properties that date a note, the first of them that has a date."""
-_OWN = frozenset({"file", "line", SOURCE_PATH})
+_OWN = frozenset({"file", "line", SOURCE_PATH, UNDATED})
 _MAX_VALUES = 100  # of a list that are keys of their own
 _MAX_LISTED = 1000  # tags or links in the metadata of a passage
 _MARKUP = re.compile(

@@ -6,7 +6,7 @@ import codecs
 import io
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta, tzinfo
@@ -15,6 +15,7 @@ from typing import IO, Any, Literal, get_args
 
 from graphmem.errors import InvalidInput
 from graphmem.ingest.formats.archives import CHUNK_BYTES, File
+from graphmem.ingest.formats.datelines import date_of
 from graphmem.inputs import Triple
 from graphmem.messages import digest
 from graphmem.text.date_patterns import A_MONTH, MONTHS
@@ -45,10 +46,11 @@ class Refused:
 
 
 Report = Callable[[Refused], None]
-DatedBy = Literal["front matter", "name", "modification time"]
+DatedBy = Literal["front matter", "name", "text", "modification time"]
 _DAY_IN_NAME = re.compile(
     r"(?<!\d)(?P<year>(?:19|20)\d\d)([-_. ]?)(?P<month>0[1-9]|1[0-2])\2(?P<day>0[1-9]|[12]\d|3[01])(?!\d)"
 )
+_MONTH_IN_NAME = re.compile(r"(?<!\d)((?:19|20)\d\d)[-_.](0[1-9]|1[0-2])(?![-_.]?\d)")
 _YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 _MONTH = re.compile(rf"\b{A_MONTH.pattern}(?!\w)", re.IGNORECASE)
 _DAY_LENGTH = 10
@@ -118,17 +120,21 @@ class Source:
         if kinds:
             self.notes.append("left out: " + ", ".join(kinds[:_MAX_KINDS]))
 
-    def dated(self, stated: str | None = None) -> datetime | None:
+    def dated(self, stated: str | None = None, head: Sequence[str] = ()) -> datetime | None:
         """Return the time of a text that the file dates, and note in `dated_by` what it is.
 
-        It is a time stated in the file, the day in its name, or else its modification time. A stated time without an
-        offset or a zone is its day.
+        It is a time stated in the file, the day in its name, the day that its first lines give as theirs, or else its
+        modification time. A stated time without an offset or a zone is its day.
         """
         if stated is not None and (found := _time_of(stated, self.zone)):
             self.dated_by = "front matter"
             return found
         if found := self._day_in_name():
             self.dated_by = "name"
+            return found
+        now = self.modified_at or datetime.now(self.zone or UTC)
+        if (found := date_of(head, now)) is not None and not self._is_late(found):
+            self.dated_by = "text"
             return found
         self.dated_by = None if self.modified_at is None else "modification time"
         return self.modified_at
@@ -144,12 +150,17 @@ class Source:
         if found is None and not days and (span := self._date_in_words(name)) is not None:
             begin, last = span.begin, span.until - timedelta(days=1)
             found = last if self.modified_at is None else max(begin, min(last, self.modified_at))
-        late = found is not None and self.modified_at is not None and found > self.modified_at + timedelta(days=1)
-        return None if late else found
+        return None if found is None or self._is_late(found) else found
+
+    def _is_late(self, day: datetime) -> bool:
+        """Return whether a day is after the modification of the file."""
+        return self.modified_at is not None and day > self.modified_at + timedelta(days=1)
 
     def _date_in_words(self, name: str) -> DateSpan | None:
-        """Return the day or month that a file name has in words, with the year; None if it has none, or several."""
-        words = re.sub(r"[._-]", " ", name.removesuffix(PurePosixPath(name).suffix))
+        """Return the only day or month with a year that a file name has, in words or as 2025-10; else None."""
+        stem = name.removesuffix(PurePosixPath(name).suffix)
+        words = _MONTH_IN_NAME.sub(lambda found: f" {MONTHS[int(found[2]) - 1]} {found[1]} ", stem)
+        words = re.sub(r"[._-]", " ", words)
         if len(_MONTH.findall(words)) != 1:
             return None
         spans = find_dates(words, self.modified_at or datetime.now(self.zone or UTC))

@@ -446,9 +446,31 @@ MODIFIED = datetime(2026, 5, 1, 12, tzinfo=UTC)
         ("Room May 1234.md", "Hi", None, None, "modification time"),
         ("March 2025/Minutes April 2025.md", "Hi", None, "2025-04-30T00:00Z", "name"),
         ("order 120250314.md", "Hi", None, None, "modification time"),
+        ("Phone list 2025-10.txt", "Hi", None, "2025-10-31T00:00Z", "name"),
+        ("v2025.10.3.md", "Hi", None, None, "modification time"),
+        ("a.md", "# Wiki\n\n*Basics > Who. Last edited 4 March 2025 by Sam W. Hi.*", None, "2025-03-04T00:00Z", "text"),
+        ("a.txt", "Ann Lee, accounts, 21 July 2025. For the board.", None, "2025-07-21T00:00Z", "text"),
+        (
+            "a.txt",
+            "For the folder, LJ, 28 March 2025. The contract was signed on 27 March.",
+            None,
+            "2025-03-28T00:00Z",
+            "text",
+        ),
+        ("a.txt", "Version 7, Monday 3 March 2025", None, "2025-03-03T00:00Z", "text"),
+        ("a.html", "<p>Status of this page: 3 March 2025</p><p>Hi</p>", None, "2025-03-03T00:00Z", "text"),
+        ("a.txt", "Facts as of 3 March 2025 follow.", None, "2025-03-03T00:00Z", "text"),
+        ("2025-03-14.md", "Updated 4 March 2025", None, "2025-03-14T00:00Z", "name"),
+        ("a.txt", "Updated 4 March 2031", None, None, "modification time"),
+        ("a.txt", "The show opens Friday, 28 March 2025.", None, None, "modification time"),
+        ("a.txt", "New opening date: Friday 28 March 2025.", None, None, "modification time"),
+        ("a.txt", "When: 28 March 2025", None, None, "modification time"),
+        ("a.txt", "Open from 1 to 28 March 2025", None, None, "modification time"),
+        ("a.md", "# Concert, 28 March 2025\n\nHi", None, None, "modification time"),
+        ("a.txt", "Hi\n" * 12 + "Oslo, 28 March 2025", None, None, "modification time"),
     ],
 )
-def test_a_text_has_the_date_in_its_front_matter_or_name_or_else_that_of_its_file(
+def test_a_text_has_the_date_in_its_front_matter_or_name_or_text_or_else_that_of_its_file(
     memory: GraphMemory, tmp_path: Path, name: str, text: str, zone: str | None, at: str | None, by: str
 ) -> None:
     path = tmp_path / name

@@ -146,8 +146,9 @@ def test_headings_without_a_title_among_them_are_below_the_name_of_the_note(
 
 
 def test_properties_are_no_names_of_graphmem(tmp_path: Path) -> None:
-    [note] = notes(tmp_path, "---\nfile: other.md\nline: 7\nsource_path: /etc\n---\nHi")
-    assert note.metadata == {"file": "note.md", "line": 6}
+    text = "---\ndate: 2025-04-01\nfile: other.md\nline: 7\nsource_path: /etc\nundated: false\n---\nHi"
+    [note] = notes(tmp_path, text)
+    assert note.metadata == {"file": "note.md", "line": 8, "date": "2025-04-01"}
 
 
 def test_ids_of_notes_without_links_are_those_of_their_text_alone(tmp_path: Path) -> None:

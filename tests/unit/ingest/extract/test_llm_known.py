@@ -191,6 +191,20 @@ def test_where_a_speaker_lives_is_known_however_many_facts_share_words(backend: 
     assert "Oslo" in [known.target for known in request.known.facts]
 
 
+def test_a_first_name_at_the_end_of_a_long_text_is_known(backend: GraphBackend) -> None:
+    common = " ".join(f"alpha{n} beta{n}" for n in range(40))
+    [request] = requests(backend, f"The plan has {common}. Then Maya takes over.")
+    assert [name.name for name in request.known.names] == ["Maya Lind"]
+
+
+def test_a_text_that_only_its_file_dates_is_shown_as_saved_then(backend: GraphBackend) -> None:
+    model = scripted({"facts": []})
+    page = episode("Ann Lee is chair.", None, source="document", title="Who", metadata={"undated": True})
+    backend.add_episodes(SCOPE, [page])
+    LLMExtractor(model).extract(build_requests(backend, SCOPE, [page], 4, DEFAULT_ONTOLOGY, now=utc_now()))
+    assert '<episode number="1" title="Who" saved="' in model.seen[0]
+
+
 def test_targets_that_no_text_tells_more_of_are_not_listed_as_names(backend: GraphBackend) -> None:
     tell(backend, ExtractedEdge("Maya Lind", "has_status", "back home"))
     [request] = requests(backend, "Maya Lind is back home.")
