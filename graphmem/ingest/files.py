@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from datetime import tzinfo
+from datetime import UTC, datetime, tzinfo
 from itertools import groupby
 from pathlib import Path
 from typing import IO, Any, Protocol, TypeVar, cast
@@ -42,6 +42,7 @@ from graphmem.trust import LEVELS, Trust
 R = TypeVar("R")
 
 _OFFICE = frozenset({"[Content_Types].xml", "content.xml"})  # in files of Microsoft Office and of LibreOffice
+_NO_TIME = datetime.max.replace(tzinfo=UTC)  # sorts after every time
 _PLACEHOLDER = re.compile(r"\{\{\s{0,4}(?:title|date|time)\b|<%")
 
 
@@ -363,7 +364,7 @@ class FileLoad:
             self.update, self._complete = True, find_folders(self.folders)
 
     def run(self, memory: Sink, on_progress: OnProgress | None = None, eraser: Eraser | None = None) -> LoadReport:
-        """Load all files in order; adjacent files of the same kind share batches.
+        """Load all files, those with the earliest times first; adjacent files of the same kind share batches.
 
         An update needs an eraser. It first reads all files once, and erases what they no longer have. Killed at any
         time, it is completed by another one.
@@ -455,12 +456,30 @@ class FileLoad:
             stdin=self.stdin,
         )
 
-    def _named(self) -> Iterator[tuple[File, str]]:
-        """Yield the files with the names under which they are stored."""
-        return zip(self.files, names_of(self.files, self.folders), strict=True)
+    def _named(self) -> list[tuple[File, str]]:
+        """Return the files with the names under which they are stored."""
+        return list(zip(self.files, names_of(self.files, self.folders), strict=True))
+
+    def _in_order(self) -> list[tuple[File, str]]:
+        """Return the files in the order of the times of their first items, since later ones may end what others say.
+
+        Ready-made facts, and files that have no times or can't be read, come last, in the given order.
+        """
+        named = self._named()
+        return sorted(named, key=lambda each: self._first_time(*each)) if len(named) > 1 else named
+
+    def _first_time(self, file: File, name: str) -> datetime:
+        if is_stream(file):  # which can be read only once
+            return _NO_TIME
+        try:
+            with self._open(file, name) as source:
+                first = None if source.holds_triples else next(iter(read_items(source, lambda _: None)), None)
+        except InvalidInput:
+            first = None  # reading it reports the reason
+        return (first and first.occurred_at) or _NO_TIME
 
     def _sources(self) -> Iterator[Source]:
-        for file, name in self._named():
+        for file, name in self._in_order():
             try:
                 with self._open(file, name) as source:
                     self._current = source

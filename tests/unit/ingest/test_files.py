@@ -481,6 +481,21 @@ def test_a_text_has_the_date_in_its_front_matter_or_name_or_text_or_else_that_of
     [episode] = stored_in(memory)
     assert episode.occurred_at == (MODIFIED if at is None else datetime.fromisoformat(at))
     assert report.dated_by == {by: 1}
+    assert ("undated" in episode.metadata) == (by == "modification time" and not name.endswith(".eml"))
+
+
+@pytest.mark.parametrize("names", [("a.md", "b.md", "c.jsonl"), ("c.md", "b.md", "a.jsonl")])
+def test_files_are_read_in_the_order_of_their_times(
+    memory: GraphMemory, tmp_path: Path, names: tuple[str, str, str]
+) -> None:
+    second, first, last = names
+    (tmp_path / second).write_text("Updated 4 March 2025\n\nsecond")
+    (tmp_path / first).write_text("---\ndate: 2025-03-03\n---\nfirst")
+    (tmp_path / last).write_text('{"text": "last"}\n')
+    (tmp_path / "0.jsonl").write_text('{"subject": "Ana", "relation": "knows", "object": "Bob"}\n')
+    memory.ingest(tmp_path)
+    said = [episode.text.split()[-1] for episode in stored_in(memory) if episode.source != "triple"]
+    assert said == ["first", "second", "last"]
 
 
 def test_a_dry_run_tells_what_dates_files_and_mail_with_a_date_is_dated_by_itself(
