@@ -1,7 +1,7 @@
 """Trust in the sources of a memory (docs/how-to/privacy.md). Pure functions.
 
-`trusted` is what the user and the assistant say, `external` what documents and tools say, `untrusted` what the caller
-or the detector of prompt injections flagged.
+`trusted` is what the user and the assistant say, `external` what documents, mails and tools say, `untrusted` what the
+caller or the detector of prompt injections flagged.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from graphmem.models import Episode, Scalar
-from graphmem.models.metadata import INJECTION_FLAG, SKIPPED, TRUST
+from graphmem.models.metadata import INJECTION_FLAG, SKIPPED, TRUST, is_mail
 from graphmem.text.injection import Origin, looks_like_injection
 
 Trust = Literal["untrusted", "external", "trusted"]
@@ -69,8 +69,8 @@ def without_raised_trust(metadata: Mapping[str, Scalar]) -> dict[str, Scalar]:
 
 
 def is_external(episode: Episode) -> bool:
-    """Return whether an episode is a document or the output of a tool."""
-    return episode.source == "document" or role_kind(episode.role) == "tool"
+    """Return whether an episode is a document, a mail read from a file, or the output of a tool."""
+    return episode.source == "document" or role_kind(episode.role) == "tool" or is_mail(episode.metadata)
 
 
 def best_trust(levels: Iterable[Trust]) -> Trust:

@@ -112,7 +112,7 @@ def ingest(
         typer.Option(
             metavar="LEVEL",
             help="Trust of records that state none: trusted, external or untrusted. [default: trusted for messages, "
-            "external for documents]",
+            "external for mails and documents]",
         ),
     ] = None,
     update: Annotated[
