@@ -25,6 +25,7 @@ from graphmem.settings import Settings
 from graphmem.telemetry import current_tracer, load_providers, traced_backend
 from graphmem.text.english import spacy_available
 from graphmem.text.redact import PatternRedactor
+from graphmem.upkeep.merge import merge_entities
 from graphmem.vectors import ExactVectorIndex
 
 if TYPE_CHECKING:
@@ -84,6 +85,9 @@ class Parts:
             self.redactor,
             self.similar,
             self.links,
+            merge=lambda scope, gone, kept: merge_entities(
+                self.backend, scope, [gone], kept, self.ontology, method="llm"
+            ),
             clock=self.clock,
         )
 

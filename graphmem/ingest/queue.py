@@ -37,7 +37,7 @@ from graphmem.ingest.namesakes import tell_apart
 from graphmem.ingest.note_links import NoteLinks
 from graphmem.ingest.pool import ExtractionPool, ScopeRotation
 from graphmem.ingest.requests import build_requests
-from graphmem.ingest.write import Writer, Written
+from graphmem.ingest.write import MergeEntities, Writer, Written
 from graphmem.llm.providers import kind_of
 from graphmem.models import (
     Changes,
@@ -128,7 +128,7 @@ class ExtractionQueue:
         The optional check of new facts against known ones.
     redactor
         The optional redaction of facts and summaries.
-    similar, links
+    similar, links, merge
         As for `Writer`.
     clock
         Returns the present, by which episodes are due, claimed and expired.
@@ -145,6 +145,7 @@ class ExtractionQueue:
         similar: SimilarEntities | None = None,
         links: NoteLinks | None = None,
         *,
+        merge: MergeEntities | None = None,
         clock: Callable[[], datetime] = utc_now,
     ) -> None:
         self._backend = backend
@@ -153,7 +154,7 @@ class ExtractionQueue:
         self._settings = settings
         self._reads_known = reads_known(extractor)
         self._contradictions = contradictions
-        self._writer = Writer(backend, ontology, redactor, similar, links)
+        self._writer = Writer(backend, ontology, redactor, similar, links, merge=merge)
         self._owners: set[str] = set()
         self._clock = clock
         self._rule = RetryRule(settings)

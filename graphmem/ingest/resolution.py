@@ -15,7 +15,7 @@ from graphmem.ingest.interpretation import EntityMention
 from graphmem.models import Alias, Entity, IndexEntry, Merge, MergeMethod, Properties, Removal, Scope, new_id
 from graphmem.protocols import EntityStore
 from graphmem.text.names import is_description, may_be_same
-from graphmem.text.normalize import canonical
+from graphmem.text.normalize import canonical, query_words
 from graphmem.trust import ASSISTANT, USER
 
 DECLARED_TYPE = "declared_type"
@@ -76,6 +76,7 @@ class Resolver:
         types_vary: bool = True,
         names: Iterable[str] = (),
     ) -> None:
+        self._store = store
         self._scope = scope
         self._types_vary = types_vary
         self._now = now
@@ -84,6 +85,7 @@ class Resolver:
         self._new: set[str] = set()
         self._aliases: list[Alias] = []
         self._merges: list[Merge] = []
+        self._same: dict[str, str] = {}
         self._outdated: dict[tuple[str, str], None] = {}
         self._usual: dict[str, str] = {}
         self._stated: dict[tuple[str, str], None] = {}
@@ -114,6 +116,11 @@ class Resolver:
     def merges(self) -> tuple[Merge, ...]:
         """Merges of new names into known entities by embedding or judge."""
         return tuple(self._merges)
+
+    @property
+    def same(self) -> Mapping[str, str]:
+        """Ids of known entities that the write says to be another known one → the id of that one, to merge into."""
+        return self._same
 
     @property
     def removals(self) -> tuple[Removal, ...]:
@@ -201,13 +208,31 @@ class Resolver:
     def _add_alias(self, alias: str, entity: Entity) -> None:
         """Add another name of an entity, unless an entity of its type has it: two people of one name stay two.
 
-        Types of things vary: "Photoshop", known as a technology, is no other name of a tool.
+        Types of things vary: "Photoshop", known as a technology, is no other name of a tool. A known entity whose name
+        may be a short form of this one's is the same.
         """
         by_type = self._known[alias]
         varying = _CONFUSABLE - {"concept"} if entity.entity_type in _CONFUSABLE else frozenset[str]()
         if by_type.keys().isdisjoint(varying | {entity.entity_type}):
             by_type[entity.entity_type] = entity
             self._aliases.append(Alias(alias=alias, entity_type=entity.entity_type, entity_id=entity.id))
+            return
+        other = by_type.get(entity.entity_type)
+        if other is not None and alias == canonical(other.name) and self._is_same(other, entity):
+            short, long = sorted((other, entity), key=lambda each: (len(each.name.split()), len(each.name)))
+            self._same.setdefault(short.id, long.id)
+
+    def _is_same(self, one: Entity, other: Entity) -> bool:
+        """Return whether two known entities that a text calls the same may be, and no third one is meant."""
+        kind = one.entity_type
+        if one.id == other.id or not self._new.isdisjoint((one.id, other.id)) or not self._types_vary:
+            return False
+        if not may_be_same(one.name, other.name, kind):
+            return False
+        short = min(one.name, other.name, key=len)
+        hits = self._store.search_entities([self._scope], words=query_words(short, short=True), phrases=(), limit=20)
+        others = (hit.entity for hit in hits if hit.entity.id not in (one.id, other.id))
+        return not any(e.entity_type == kind and may_be_same(short, e.name, kind) for e in others)
 
     def known_since(self, entity: Entity, at: datetime) -> None:
         """Move `first_seen_at` of an entity back to a time at which a fact about it held."""

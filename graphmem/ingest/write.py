@@ -77,6 +77,9 @@ class Written:
         self.unknown_types.update(other.unknown_types)
 
 
+MergeEntities = Callable[[Scope, str, str], object]
+
+
 class Writer:
     """Writer of interpreted episodes: resolves their entities and stores their facts.
 
@@ -92,6 +95,9 @@ class Writer:
         Matches new names with known entities; None makes every new name a new entity.
     links
         Links new entities to similar ones; None creates no links.
+    merge
+        Merges an entity of a scope into another one, given their ids, within the transaction of a write; None merges
+        none.
     bulk
         Whether vectors may be deferred: see `SimilarEntities.prepare`.
     """
@@ -104,6 +110,7 @@ class Writer:
         similar: SimilarEntities | None = None,
         links: NoteLinks | None = None,
         *,
+        merge: MergeEntities | None = None,
         bulk: bool = False,
     ) -> None:
         self._backend = backend
@@ -112,6 +119,7 @@ class Writer:
         self._similar = similar
         self._bulk = bulk and links is None
         self._links = links
+        self._merge = merge
 
     def write(
         self,
@@ -222,6 +230,9 @@ class Writer:
             ),
             known,
         )
+        if self._merge is not None:
+            for gone, kept in resolver.same.items():
+                self._merge(scope, gone, kept)
         _count_rows(written, resolver, ledger)
         return written
 

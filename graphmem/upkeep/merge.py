@@ -39,6 +39,7 @@ from graphmem.models import (
     Membership,
     MembershipQuery,
     Merge,
+    MergeMethod,
     Removal,
     Scope,
     ended,
@@ -54,7 +55,13 @@ _UNITED = ("summary", "confidence", "first_seen_at", "last_seen_at", "archived_a
 
 
 def merge_entities(
-    backend: GraphBackend, scope: Scope, names_or_ids: Sequence[str], into: str, ontology: Ontology = DEFAULT_ONTOLOGY
+    backend: GraphBackend,
+    scope: Scope,
+    names_or_ids: Sequence[str],
+    into: str,
+    ontology: Ontology = DEFAULT_ONTOLOGY,
+    *,
+    method: MergeMethod = "manual",
 ) -> list[Merge]:
     """Merge entities into one, in one transaction.
 
@@ -76,6 +83,8 @@ def merge_entities(
         Entity to keep.
     ontology
         Defines which relations are single-valued.
+    method
+        What decided the merge.
 
     Raises
     ------
@@ -93,7 +102,8 @@ def merge_entities(
         for name, entity in zip(names_or_ids, gone, strict=True):
             if entity.id == kept.id:
                 raise InvalidInput(f"merge: {name!r} and {into!r} are the same entity, {kept.id}")
-        return [_merge(backend, scope, i, kept.id, ontology) for i in dict.fromkeys(entity.id for entity in gone)]
+        ids = dict.fromkeys(entity.id for entity in gone)
+        return [_merge(backend, scope, i, kept.id, ontology, method=method) for i in ids]
 
     return backend.atomic(work)
 
@@ -115,7 +125,14 @@ def repeat_merge(backend: GraphBackend, scope: Scope, merge: Merge, ontology: On
 
 
 def _merge(
-    backend: GraphBackend, scope: Scope, gone_id: str, kept_id: str, ontology: Ontology, like: Merge | None = None
+    backend: GraphBackend,
+    scope: Scope,
+    gone_id: str,
+    kept_id: str,
+    ontology: Ontology,
+    like: Merge | None = None,
+    *,
+    method: MergeMethod = "manual",
 ) -> Merge:
     rows = backend.get_entities([scope], [gone_id, kept_id])
     gone, kept = rows[gone_id], rows[kept_id]
@@ -134,7 +151,7 @@ def _merge(
         kept_id=kept_id,
         kept=kept,
         merged=gone,
-        method="manual",
+        method=method,
         at=at,
         aliases=aliases,
         added=added,

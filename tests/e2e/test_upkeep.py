@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from conftest import OpenMemory
 from crashed import wait_until
-from toy import ToyExtractor
+from toy import ToyExtractor, lines_of
 
 from graphmem import Embeddings, GraphMemory, InvalidInput, NotFound
 from graphmem.models import AsOf, Changes, EdgeQuery, EntityQuery, EpisodeExpiry, EpisodeQuery, Removal, Scope, utc_now
@@ -372,6 +372,57 @@ def test_a_merged_name_that_others_use_stays(store_url: str, open_memory: OpenMe
     memory.forget(episode="told")
     assert [merge.id for merge in memory.admin.merges()] == [made.id]
     assert memory.admin.unmerge(made.id).entity.name == SECRET[0]
+
+
+class Renaming(ToyExtractor):
+    """Reads "Gerd Thomsen = Gerd" as another name of a person, and other texts as facts about people."""
+
+    def _one(self, text: str) -> Extraction | Exception:
+        if " = " in text:
+            name, other = text.split(" = ")
+            return Extraction((ExtractedEntity(name, "person", aliases=(other,)),))
+        edges = (ExtractedEdge(s, r, o, source_type="person") for s, r, o, _ in lines_of(text))
+        return Extraction(edges=tuple(edges))
+
+
+def told(open_memory: OpenMemory, url: str, *texts: str) -> GraphMemory:
+    memory = open_memory(url, extractor=Renaming(), embeddings="none")
+    for text in texts:
+        memory.remember(text)
+        memory.flush()
+    return memory
+
+
+@pytest.mark.parametrize("said", ["Gerd Thomsen = Gerd", "Gerd = Gerd Thomsen"])
+def test_two_known_names_that_a_text_calls_one_are_merged(store_url: str, open_memory: OpenMemory, said: str) -> None:
+    memory = told(open_memory, store_url, "Gerd Thomsen | leads | design", "Gerd | works | 60 %", said)
+    assert {(fact.source, fact.target) for fact in memory.facts("Gerd")} == {
+        ("Gerd Thomsen", "design"),
+        ("Gerd Thomsen", "60 %"),
+    }
+    [made] = memory.admin.merges()
+    assert (made.merged.name, made.method) == ("Gerd", "llm")
+    assert {e.name for e in memory.entities()} == {"Gerd Thomsen", "design", "60 %"}
+    memory.admin.unmerge(made.id)
+    assert {e.name for e in memory.entities()} == {"Gerd Thomsen", "Gerd", "design", "60 %"}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        ["Gerd Thomsen = Gerd"],  # which of the two
+        ["Gerd Thomsen = Tomke"],  # no short form
+    ],
+)
+def test_names_that_may_be_of_somebody_else_stay_two(store_url: str, open_memory: OpenMemory, said: list[str]) -> None:
+    people = (
+        "Gerd Thomsen | leads | design",
+        "Gerd | works | 60 %",
+        "Gerd Maas | owns | a boat",
+        "Tomke | has | a cat",
+    )
+    memory = told(open_memory, store_url, *people, *said)
+    assert memory.admin.merges() == []
 
 
 def test_all_that_was_merged_goes_with_an_entity(filled: GraphMemory, tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ targets of facts are not listed.
 - entity_type: {entity_types}.
 - aliases: other names of it that the text tells ("call me AC"), else []. When the text tells the real, full or new \
 name of somebody who is known by a description, a part of it or a former name ("Ann's baby", "Jonas"), that is the \
-name, and the known one is in aliases.
+name, and the known one is in aliases. So is the shorter one of two names in <known> that are of the same thing.
 - summary: what it is, in a few words, or "".
 
 facts, at most {max_edges} an episode, what matters in a month first: who somebody is, works for, lives, owns, is \
