@@ -42,3 +42,8 @@ def is_instruction(episode: Episode) -> bool:
 def spoken(episode: Episode) -> str:
     """Return the searchable text of an episode prefixed with its speaker or title."""
     return f"{episode.speaker or episode.title or ''}: {episode.searchable_text}"
+
+
+def talk_of(episode: Episode) -> str | None:
+    """Return the session of a message; documents of a session don't follow each other."""
+    return episode.session_id if episode.source == "message" else None

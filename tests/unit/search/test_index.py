@@ -35,6 +35,7 @@ from graphmem.models import (
 from graphmem.protocols import GraphBackend, VectorIndex
 from graphmem.registry import open_backend
 from graphmem.search import search_index as module
+from graphmem.search import snapshots
 from graphmem.search.search_index import SearchIndex
 from graphmem.text.names import PlainPhrases
 
@@ -166,7 +167,7 @@ def test_titles_are_found_in_the_texts_of_all_pages_of_the_index(
     settled(store, HOME)
     found: list[list[str]] = []
     for page in (1, 1000):
-        monkeypatch.setattr(module, "_PAGE", page)
+        monkeypatch.setattr(snapshots, "_PAGE", page)
         with SearchIndex(store, EpisodeEncoder(None, PlainPhrases())).copy([HOME]) as copy:
             names = copy.corpus.names
             found.append([names.texts[number] for number in names.of_episode(0)])
@@ -213,7 +214,7 @@ def test_a_read_that_fails_midway_leaves_a_copy_that_others_can_read_and_refresh
     store: GraphBackend, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index = settled(store, HOME)
-    monkeypatch.setattr(module, "_PAGE", 1)
+    monkeypatch.setattr(snapshots, "_PAGE", 1)
     with index.copy([HOME]) as held:
         corpus = held.corpus
     for _ in range(3):
