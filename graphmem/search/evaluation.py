@@ -15,7 +15,7 @@ from graphmem.inputs import to_limit
 from graphmem.models import EpisodeQuery, Model, Scope, Text
 from graphmem.models.arrays import Float64s
 from graphmem.protocols import GraphBackend
-from graphmem.search.rerank import BASELINES, Baseline
+from graphmem.search.baselines import BASELINES, Baseline
 from graphmem.search.results import ExpansionConfig, SearchOptions
 from graphmem.search.service import SearchService
 

@@ -14,7 +14,6 @@ from graphmem.recall.options import SpreadingOptions
 from graphmem.search.corpus import Corpus
 from graphmem.search.graph_channel import Crossing, bridge, stepwise, walk
 from graphmem.search.question import ParsedQuestion, TimeRange, months
-from graphmem.search.rerank import reciprocal_ranks
 from graphmem.search.results import ExpansionConfig, SearchOptions
 from graphmem.search.speakers import ASSISTANT, USER
 from graphmem.telemetry import in_span
@@ -47,6 +46,9 @@ TOLD_WITHIN = 7 * 86_400
 
 CANDIDATES = 1000
 """Number of episodes scored by the expensive steps."""
+
+RRF_K = 60
+"""Constant of reciprocal rank fusion (Cormack, Clarke and Büttcher 2009)."""
 
 
 @dataclass(slots=True)
@@ -365,3 +367,18 @@ def _blend(
         )
         ranking.channels["bridge"] = graph_share * weight * crossed
         ranking.total = ranking.total + ranking.channels["bridge"]
+
+
+def reciprocal_ranks(channels: dict[str, Float64s]) -> dict[str, Float64s]:
+    """Return ``1 / (60 + rank)`` of each episode in each channel, shape (n,); 0 for episodes without evidence.
+
+    Episodes with equal scores share their best rank; the lowest score of a channel counts as no evidence.
+    """
+    return {name: _reciprocal_rank(scores) for name, scores in channels.items()}
+
+
+def _reciprocal_rank(scores: Float64s) -> Float64s:
+    values, place = np.unique(-scores, return_inverse=True)
+    before = np.concatenate(([0], np.cumsum(np.bincount(place, minlength=len(values)))))[:-1]
+    ranked = 1.0 / (RRF_K + 1 + before[place])
+    return np.where(scores > scores.min(initial=np.inf), ranked, 0.0)

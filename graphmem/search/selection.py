@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from graphmem.models.arrays import Float64s, Int64s, best_first
+from graphmem.models.arrays import Float32s, Float64s, Int64s, best_first, normalized
 from graphmem.search.confidence import confidences, overall
 from graphmem.search.corpus import Corpus
 from graphmem.search.pipeline import Ranking
 from graphmem.search.question import ParsedQuestion
-from graphmem.search.rerank import spread, varied
 from graphmem.search.results import Channel, Reason, SearchOptions
 from graphmem.trust import LEVELS
 
@@ -33,6 +34,11 @@ _CHANNELS: dict[str, tuple[Channel, str]] = {
     "side": ("prior", "side"),
     "rerank": ("rerank", "cross-encoder"),
 }
+SESSION_PENALTY = 0.05
+"""Reduction of a turn's score for each turn of its session before it, in a list that is spread over sessions."""
+
+_SPREAD = 100  # number of episodes that are spread over sessions
+_POOL_FACTOR = 5  # size of the diversification pool as a multiple of k
 _NEGLIGIBLE = 1e-9
 _MIN_ORDERED = 250  # minimum number of ranked positions
 
@@ -82,6 +88,63 @@ def ranked_episodes(
         for i in top
     ]
     return rows, seeds, whole
+
+
+def varied(order: Sequence[int], scores: Float64s, vectors: Float32s, diversity: float, k: int) -> list[int]:
+    """Return the best k by maximal marginal relevance (Carbonell and Goldstein 1998).
+
+    Parameters
+    ----------
+    order
+        Positions, best first.
+    scores
+        Shape (n,).
+    vectors
+        Unit vectors, shape (n, d); with d = 0 the order is unchanged.
+    diversity
+        ``1 - λ`` in ``λ × score - (1 - λ) × highest cosine with a selected episode``.
+    k
+        Number of episodes to return.
+    """
+    pool = list(order[: _POOL_FACTOR * k])
+    if not diversity or not vectors.shape[1] or len(pool) < 2:
+        return list(order[:k])
+    relevance = normalized(scores[pool])
+    cosines = vectors[pool] @ vectors[pool].T
+    nearest = np.full(len(pool), -1.0)
+    left = np.ones(len(pool), dtype=bool)
+    chosen: list[int] = []
+    while len(chosen) < min(k, len(pool)):
+        gain = (1 - diversity) * relevance - diversity * (nearest if chosen else 0.0)
+        best = int(np.argmax(np.where(left, gain, -np.inf)))
+        chosen.append(pool[best])
+        left[best] = False
+        nearest = np.maximum(nearest, cosines[best])
+    return chosen
+
+
+def spread(order: Sequence[int], scores: Float64s, sessions: Int64s, weight: float) -> list[int]:
+    """Return the order with the best episodes spread over their sessions; documents keep their places.
+
+    Parameters
+    ----------
+    order
+        Positions, best first.
+    scores, sessions
+        Score and session of each episode, -1 for none; shape (n,).
+    weight
+        What one turn counts in its session.
+    """
+    pool, rest = list(order[:_SPREAD]), order[_SPREAD:]
+    taken: defaultdict[int, float] = defaultdict(float)
+    chosen: list[int] = []
+    while pool:
+        best = max(pool, key=lambda i: scores[i] - SESSION_PENALTY * taken[int(sessions[i])])
+        pool.remove(best)
+        chosen.append(best)
+        if sessions[best] >= 0:
+            taken[int(sessions[best])] += weight
+    return [*chosen, *rest]
 
 
 def _reasons(i: int, ranking: Ranking, corpus: Corpus) -> tuple[Reason, ...]:

@@ -22,10 +22,11 @@ from graphmem.recall.evidence import Evidence
 from graphmem.recall.options import RecallOptions, SpreadingOptions
 from graphmem.recall.service import require_one_scope
 from graphmem.recall.traces import RecallRecorder
+from graphmem.search.baselines import Baseline, baseline
 from graphmem.search.corpus import Corpus
 from graphmem.search.pipeline import CANDIDATES, Ranking, rank
 from graphmem.search.question import ParsedQuestion, parse_question
-from graphmem.search.rerank import RERANK_WEIGHT, RERANKED, Baseline, Reranker, baseline
+from graphmem.search.rerank import RERANK_WEIGHT, RERANKED, Reranker
 from graphmem.search.results import Found, SearchOptions, SearchResults, evidence_of
 from graphmem.search.search_index import SearchIndex
 from graphmem.search.selection import RankedEpisode, in_order, ranked_episodes

@@ -29,8 +29,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 from kinds import DATA, FILES, KINDS, SETS, Asked, Items, load, mixed
 
 from graphmem import Episode, ExpansionConfig, GraphMemory, Scope
+from graphmem.search.baselines import BASELINES, Baseline
 from graphmem.search.evaluation import interval, recall_at, reciprocal_rank
-from graphmem.search.rerank import BASELINES, Baseline
 from graphmem.text.terms import terms
 
 ROOT = Path(__file__).parents[2]

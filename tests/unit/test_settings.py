@@ -150,7 +150,7 @@ CONSTANTS: dict[str, object] = {
     "graphmem:GraphMemory.search(diversity)": 0.0,
     "graphmem.search.graph_channel:ROUNDS": 4,  # 10: it is on the candidates' neighborhood
     "graphmem.search.names:SAME": 0.8,
-    "graphmem.search.rerank:RRF_K": 60,
+    "graphmem.search.pipeline:RRF_K": 60,
     "graphmem.vectors.qdrant:QdrantVectorIndex(prefix)": "graphmem",
     # 6
     "graphmem.communities.detection:DEFAULT_CHUNK": 10_000,

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from graphmem.models import Episode, Scope
+from graphmem.search.baselines import Baseline, baseline, fused
 from graphmem.search.corpus import Corpus, Unit
 from graphmem.search.lexical import Lexicon, Sessions
-from graphmem.search.rerank import Baseline, baseline, fused, reciprocal_ranks
+from graphmem.search.pipeline import reciprocal_ranks
 
 TEXTS = ["chess in Porto", "chess chess club", "a bowl", "Porto"]
 

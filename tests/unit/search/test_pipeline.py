@@ -17,8 +17,8 @@ from graphmem.search.corpus import Corpus, Unit
 from graphmem.search.lexical import LENT, Lexicon, Sessions
 from graphmem.search.pipeline import LONG_TURN, Ranking, rank
 from graphmem.search.question import parse_question
-from graphmem.search.rerank import spread
 from graphmem.search.results import ExpansionConfig, SearchOptions
+from graphmem.search.selection import spread
 from graphmem.settings import Settings
 
 LIMITS = SpreadingOptions.of(Settings())
