@@ -14,7 +14,7 @@ from graphmem.recall.options import SpreadingOptions
 from graphmem.search.corpus import Corpus
 from graphmem.search.graph_channel import Crossing, bridge, stepwise, walk
 from graphmem.search.question import ParsedQuestion, TimeRange, months
-from graphmem.search.results import ExpansionConfig, SearchOptions
+from graphmem.search.results import SearchOptions
 from graphmem.search.speakers import ASSISTANT, USER
 from graphmem.telemetry import in_span
 from graphmem.text.terms import terms
@@ -55,12 +55,14 @@ RRF_K = 60
 class Ranking:
     """Scores of n episodes, and their components.
 
+    A search scores by text first; the graph, the fusion and a cross-encoder change the scores by the methods.
+
     Attributes
     ----------
-    total
-        Shape (n,).
     channels
-        Channel → its part of `total`, shape (n,); the parts add up to it.
+        Channel → its part of `total`, shape (n,).
+    total
+        Sum of the channels, shape (n,).
     bridge_hops
         Episode → the bridge that reached it.
     seeds
@@ -73,13 +75,32 @@ class Ranking:
         Cosine of the question and the sentence or fact nearest to it; 0 without vectors.
     """
 
-    total: Float64s
-    channels: dict[str, Float64s] = field(default_factory=dict[str, Float64s])
+    channels: dict[str, Float64s]
+    total: Float64s = field(init=False)
     bridge_hops: dict[int, Crossing] = field(default_factory=dict[int, Crossing])
     seeds: tuple[int, ...] = ()
     facts: dict[int, str] = field(default_factory=dict[int, str])
     late: Float64s | None = None
     similarity: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.set(self.channels)
+
+    def add(self, channel: str, part: Float64s) -> None:
+        """Add a channel to the scores."""
+        self.channels[channel] = part
+        self.total = self.total + part
+
+    def rescale(self, total: Float64s) -> None:
+        """Scale the channels of each episode so that they add up to another score."""
+        share = np.divide(total, self.total, out=np.zeros(len(total)), where=np.abs(self.total) > 1e-12)
+        self.channels = {channel: part * share for channel, part in self.channels.items()}
+        self.total = total
+
+    def set(self, channels: dict[str, Float64s]) -> None:
+        """Replace all channels."""
+        self.channels = channels
+        self.total = np.sum(list(channels.values()), axis=0)
 
 
 @in_span("graphmem.search.rank")
@@ -114,21 +135,14 @@ def rank(
         Positions of the episodes to rank, ascending; None ranks all. The scores of others have no meaning.
     """
     among = np.arange(len(corpus)) if among is None else among
-    text = _text_scores(corpus, asked, tokens, sentence, among)
-    total = np.sum(list(text.parts.values()), axis=0)
-    ranking = Ranking(total, text.parts, facts=text.facts, late=text.late, similarity=text.similarity)
-    seeds = tuple(corpus.names.known[name] for name in asked.seeds)
-    if options.expansion.enabled and seeds:
-        graph_share = _graph_share(corpus, asked, seeds)
-        if graph_share > 0:
-            walked = _walked(ranking.total, corpus, tokens, seeds, text.candidates, options.expansion, limits)
-            _blend(ranking, corpus, asked, tokens, seeds, walked, graph_share, options.graph_weight, among)
+    ranking, candidates = _rank_by_text(corpus, asked, tokens, sentence, among)
+    if options.expansion.enabled:
+        _add_graph(ranking, corpus, asked, tokens, candidates, options, limits, among)
     if asked.form == "summary":
         _join_replies(ranking, corpus, among)
     if options.fusion == "rrf":
         inside = reciprocal_ranks({channel: values[among] for channel, values in ranking.channels.items()})
-        ranking.channels = {channel: _placed(values, among, len(corpus)) for channel, values in inside.items()}
-        ranking.total = np.sum(list(ranking.channels.values()), axis=0)
+        ranking.set({channel: _placed(values, among, len(corpus)) for channel, values in inside.items()})
     return ranking
 
 
@@ -148,20 +162,10 @@ def _placed(values: NDArray[np.floating], among: Int64s, n: int) -> Float64s:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class _TextScores:
-    """The text scores of n episodes: weighted channels, positions scored in all, and the last three of a `Ranking`."""
-
-    parts: dict[str, Float64s]
-    candidates: Int64s
-    facts: dict[int, str]
-    late: Float64s | None
-    similarity: float
-
-
-def _text_scores(
+def _rank_by_text(
     corpus: Corpus, asked: ParsedQuestion, tokens: TokenVectors | None, sentence: Float32s | None, among: Int64s
-) -> _TextScores:
+) -> tuple[Ranking, Int64s]:
+    """Return the ranking by words, vectors and priors, and the positions of its candidates, which have all channels."""
     n = len(corpus)
     facts: dict[int, str] = {}
     matched: Float64s | None = None
@@ -207,7 +211,7 @@ def _text_scores(
     if tokens is not None and len(facts):
         parts["sentence"], parts["fact"] = _shared(parts["sentence"], raw["sentence"][among], best - own)
     similarity = float(best[among].max(initial=0.0)) if len(best) else 0.0
-    return _TextScores(parts, candidates, facts, matched, similarity)
+    return Ranking(parts, facts=facts, late=matched, similarity=similarity), candidates
 
 
 def _join_replies(ranking: Ranking, corpus: Corpus, among: Int64s) -> None:
@@ -219,11 +223,10 @@ def _join_replies(ranking: Ranking, corpus: Corpus, among: Int64s) -> None:
     requests = corpus.sessions.at(-1)[replies]
     answers = np.isin(requests, among) & (corpus.side_of.rows[requests] == USER)
     replies, requests = replies[answers], requests[answers]
-    for channel, part in ranking.channels.items():
-        joined = part.copy()
-        joined[replies] = joined[requests] = (part[replies] + part[requests]) / 2
-        ranking.channels[channel] = joined
-    ranking.total = np.sum(list(ranking.channels.values()), axis=0)
+    joined = {channel: part.copy() for channel, part in ranking.channels.items()}
+    for part in joined.values():
+        part[replies] = part[requests] = (part[replies] + part[requests]) / 2
+    ranking.set(joined)
 
 
 def _nearness(times: Float64s, period: TimeRange) -> Float32s:
@@ -300,7 +303,7 @@ def _best(scores: Float64s, limit: int) -> Int64s:
 
 
 def _graph_share(corpus: Corpus, asked: ParsedQuestion, seeds: Sequence[int]) -> float:
-    """Return the graph weight γ in [0, 1]: the maximum over the seeds, or 0 if the question names a speaker.
+    """Return the graph weight γ in [0, 1]: the maximum over the seeds; 0 without, or if the question names a speaker.
 
     The weight of a seed is its rarity times the share of its episodes without a session: within a session, related
     turns are neighbors anyway.
@@ -312,61 +315,43 @@ def _graph_share(corpus: Corpus, asked: ParsedQuestion, seeds: Sequence[int]) ->
         reach = list(corpus.names.reach(seed))
         alone = float((corpus.session_of.rows[reach] < 0).mean()) if reach else 1.0
         weights.append(alone * corpus.names.rarity(len(reach)))
-    return max(weights)
+    return max(weights, default=0.0)
 
 
-def _walked(
-    text: Float64s,
-    corpus: Corpus,
-    tokens: TokenVectors | None,
-    seeds: tuple[int, ...],
-    candidates: Int64s,
-    expansion: ExpansionConfig,
-    limits: SpreadingOptions,
-) -> Float64s:
-    """Return the graph score of each episode by the chosen strategy, in [0, 1], shape (n,)."""
-    found = np.zeros(len(corpus))
-    if expansion.strategy == "ppr":
-        found[candidates] = walk(text[candidates], seeds, corpus.names, candidates)
-    else:
-        question = None if tokens is None else tokens.pooled
-        found[candidates] = stepwise(expansion, seeds, corpus.names, candidates, question, limits)
-    return found
-
-
-def _blend(
+def _add_graph(
     ranking: Ranking,
     corpus: Corpus,
     asked: ParsedQuestion,
     tokens: TokenVectors | None,
-    seeds: tuple[int, ...],
-    walked: Float64s,
-    graph_share: float,
-    weight: float,
+    candidates: Int64s,
+    options: SearchOptions,
+    limits: SpreadingOptions,
     among: Int64s,
 ) -> None:
     """Blend the graph score into the ranking: ``(1 − .9 γ) × text + γ × weight × (walk + bridge)``."""
-    text = ranking.total
+    text, names = ranking.total, corpus.names
+    seeds = tuple(names.known[name] for name in asked.seeds)
+    graph_share = _graph_share(corpus, asked, seeds)
+    if graph_share <= 0:
+        return
+    walked = np.zeros(len(corpus))
+    if options.expansion.strategy == "ppr":
+        walked[candidates] = walk(text[candidates], seeds, names, candidates)
+    else:
+        question = None if tokens is None else tokens.pooled
+        walked[candidates] = stepwise(options.expansion, seeds, names, candidates, question, limits)
     all_match = len(among) > 0 and ranking.channels["lexical"][among].min() > 0
     scaled = _of_highest(text[among]) if all_match else normalized(text[among])
-    kept = _placed(scaled, among, len(corpus)) * (1 - (1 - MIN_TEXT_SHARE) * graph_share)
-    share = np.divide(kept, text, out=np.zeros(len(corpus)), where=np.abs(text) > 1e-12)
-    ranking.channels = {channel: part * share for channel, part in ranking.channels.items()}
-    ranking.channels["graph"] = graph_share * weight * walked
-    ranking.total = kept + ranking.channels["graph"]
+    ranking.rescale(_placed(scaled, among, len(corpus)) * (1 - (1 - MIN_TEXT_SHARE) * graph_share))
     ranking.seeds = seeds
+    weight = graph_share * options.graph_weight
+    ranking.add("graph", weight * walked)
     if tokens is not None and len(tokens.pieces):
+        vectors, asked_names = corpus.episode_vectors.rows, frozenset(asked.names)
         crossed, ranking.bridge_hops = bridge(
-            asked.first_person,
-            tokens,
-            walked,
-            frozenset(asked.names),
-            corpus.names,
-            corpus.episode_vectors.rows,
-            corpus.lexicon.has,
+            asked.first_person, tokens, walked, asked_names, names, vectors, corpus.lexicon.has
         )
-        ranking.channels["bridge"] = graph_share * weight * crossed
-        ranking.total = ranking.total + ranking.channels["bridge"]
+        ranking.add("bridge", weight * crossed)
 
 
 def reciprocal_ranks(channels: dict[str, Float64s]) -> dict[str, Float64s]:

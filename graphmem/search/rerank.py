@@ -10,6 +10,7 @@ import numpy as np
 from graphmem.errors import EmbeddingFailed
 from graphmem.llm.providers import reason_for, secrets_of
 from graphmem.models.arrays import Float64s, normalized
+from graphmem.search.pipeline import Ranking
 from graphmem.timed_calls import TimedCalls
 
 RERANKED = 50
@@ -64,3 +65,24 @@ class Reranker:
         if len(found) != len(texts) or not np.all(np.isfinite(found)):
             raise EmbeddingFailed(f"cross-encoder: {len(texts)} finite numbers were expected, got {len(found)}")
         return normalized(found)
+
+
+def reranked(ranking: Ranking, order: Sequence[int], positions: list[int], scores: Float64s) -> list[int]:
+    """Add scores of a cross-encoder to a ranking, and return its order: these positions, best first, then the others.
+
+    Parameters
+    ----------
+    ranking
+        Ranking of n episodes.
+    order
+        Positions, best first.
+    positions
+        Positions that were scored.
+    scores
+        Score of each of these in [0, 1], shape (m,).
+    """
+    added = np.zeros(len(ranking.total))
+    added[positions] = RERANK_WEIGHT * np.ptp(ranking.total[positions]) * scores
+    ranking.add("rerank", added)
+    first = set(positions)
+    return sorted(positions, key=lambda i: -ranking.total[i]) + [i for i in order if i not in first]

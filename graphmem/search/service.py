@@ -26,7 +26,7 @@ from graphmem.search.baselines import Baseline, baseline
 from graphmem.search.corpus import Corpus
 from graphmem.search.pipeline import CANDIDATES, Ranking, rank
 from graphmem.search.question import ParsedQuestion, parse_question
-from graphmem.search.rerank import RERANK_WEIGHT, RERANKED, Reranker
+from graphmem.search.rerank import RERANKED, Reranker, reranked
 from graphmem.search.results import Found, SearchOptions, SearchResults, evidence_of
 from graphmem.search.search_index import SearchIndex
 from graphmem.search.selection import RankedEpisode, in_order, ranked_episodes
@@ -230,7 +230,11 @@ class SearchService:
     def _ranked(
         self, scopes: Sequence[Scope], query: str, options: SearchOptions, reranker: Reranker | None
     ) -> _Ranked:
-        """Return the best episodes as rows of the index."""
+        """Return the best episodes as rows of the index.
+
+        `rank` scores them, `in_order` leaves out what isn't to be found, and a reranker adds to the scores of the first
+        ones. Then the scores are final: `ranked_episodes` only changes the order.
+        """
         degraded, now = self._index_waiting(scopes, options.wait), self._clock()
         with self.index.copy(scopes) as copy:
             plain = any(map(str.isalnum, query))
@@ -373,13 +377,7 @@ class SearchService:
         except EmbeddingFailed as error:
             degraded.append(f"not reranked by the {error}")
             return order
-        positions = list(best.values())
-        added = np.zeros(len(ranking.total))
-        added[positions] = RERANK_WEIGHT * np.ptp(ranking.total[positions]) * scores
-        ranking.channels["rerank"] = added
-        ranking.total = ranking.total + added
-        reranked = set(positions)
-        return sorted(positions, key=lambda i: -ranking.total[i]) + [i for i in order if i not in reranked]
+        return reranked(ranking, order, list(best.values()), scores)
 
     def _sentence_hits(
         self, scopes: Sequence[Scope], question: Float32s, degraded: list[str]
