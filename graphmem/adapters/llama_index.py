@@ -7,7 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from graphmem.adapters.agents import Conversation, batch_keys, log_or_raise
+from graphmem.adapters.conversation import Conversation, log_or_raise
+from graphmem.adapters.message_keys import batch_keys
 from graphmem.errors import GraphMemError, MissingExtra
 from graphmem.memory import GraphMemory
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, cast
 
-from graphmem.adapters.agents import ACTIONS, MANAGE, SEARCH, Action, Conversation, Notes
+from graphmem.adapters.conversation import Conversation
+from graphmem.adapters.notes import ACTIONS, MANAGE, SEARCH, Action, Notes
 from graphmem.errors import InvalidInput, MissingExtra, NotFound
 from graphmem.inputs import to_limit, to_text
 from graphmem.memory import GraphMemory

@@ -10,15 +10,8 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from graphmem.adapters.agents import (
-    ACTIONS,
-    MANAGE,
-    SEARCH,
-    Action,
-    Conversation,
-    Notes,
-    log_or_raise,
-)
+from graphmem.adapters.conversation import Conversation, log_or_raise
+from graphmem.adapters.notes import ACTIONS, MANAGE, SEARCH, Action, Notes
 from graphmem.errors import GraphMemError, MissingExtra
 from graphmem.memory import GraphMemory
 

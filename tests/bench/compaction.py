@@ -31,7 +31,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from recall import SENTENCE, Built, Floats, _field, _plain, _text  # pyright: ignore[reportPrivateUsage]
 
-from graphmem.adapters.agents import Conversation
+from graphmem.adapters.conversation import Conversation
 from graphmem.adapters.langchain.compaction import BudgetShares, GraphMemoryCompactor, Material, _Parts  # pyright: ignore[reportPrivateUsage]
 from graphmem.search.context import estimate_tokens
 from graphmem.search.evaluation import interval

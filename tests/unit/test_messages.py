@@ -11,7 +11,7 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, ChatMessage, HumanMessage, ToolMessage, message_to_dict
 
 from graphmem import Attachment, Episode, GraphMemory, InvalidInput, ToolCall, Turn
-from graphmem.adapters.agents import id_of, lasting_key
+from graphmem.adapters.message_keys import id_of, lasting_key
 from graphmem.inputs import to_item
 from graphmem.messages import tool_calls_of
 from graphmem.models import Scope

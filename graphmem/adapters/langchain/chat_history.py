@@ -17,7 +17,8 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
-from graphmem.adapters.agents import Conversation, id_of
+from graphmem.adapters.conversation import Conversation
+from graphmem.adapters.message_keys import id_of
 from graphmem.errors import InvalidInput, NotFound
 from graphmem.inputs import to_limit, to_text
 from graphmem.memory import GraphMemory

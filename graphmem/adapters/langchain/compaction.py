@@ -10,7 +10,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
-from graphmem.adapters.agents import Conversation, as_data
+from graphmem.adapters.conversation import Conversation, as_data
 from graphmem.adapters.langchain.chat_history import in_valid_order
 from graphmem.communities.results import FoundCommunity
 from graphmem.errors import InvalidInput

@@ -26,8 +26,9 @@ from langgraph.config import get_config
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
-from graphmem.adapters.agents import Conversation, lasting_key, log_or_raise, new_keys
+from graphmem.adapters.conversation import Conversation, log_or_raise
 from graphmem.adapters.langchain.compaction import GraphMemoryCompactor
+from graphmem.adapters.message_keys import lasting_key, new_keys
 from graphmem.errors import GraphMemError, InvalidInput
 from graphmem.memory import GraphMemory
 from graphmem.models import Scope, new_id

@@ -12,7 +12,7 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.tools import BaseTool, StructuredTool
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from graphmem.adapters.agents import ACTIONS, MANAGE, SEARCH, Action, Notes
+from graphmem.adapters.notes import ACTIONS, MANAGE, SEARCH, Action, Notes
 from graphmem.inputs import to_as_of, to_limit, to_scopes
 from graphmem.memory import GraphMemory
 from graphmem.models import AsOf, EpisodeFilter, Scope

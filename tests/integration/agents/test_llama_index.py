@@ -14,8 +14,9 @@ from llama_index.core.llms.mock import MockFunctionCallingLLM
 from llama_index.core.memory import Memory
 
 from graphmem import GraphMemory
-from graphmem.adapters.agents import Conversation, turn_keys
+from graphmem.adapters.conversation import Conversation
 from graphmem.adapters.llama_index import GraphMemoryBlock
+from graphmem.adapters.message_keys import turn_keys
 from tests.integration.agents.blocked import error_without
 
 

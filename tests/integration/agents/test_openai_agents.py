@@ -14,7 +14,7 @@ from agents.memory import Session
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
 
 from graphmem import GraphMemory, InvalidInput
-from graphmem.adapters.agents import Notes
+from graphmem.adapters.notes import Notes
 from graphmem.adapters.openai_agents import GraphMemorySession, memory_tools
 from graphmem_sqlite import SQLiteBackend
 from tests.integration.agents.blocked import error_without

@@ -17,7 +17,7 @@ from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
 
 from graphmem import BackendUnavailable, GraphMemory, InvalidInput
-from graphmem.adapters.agents import Conversation
+from graphmem.adapters.conversation import Conversation
 from graphmem.adapters.langchain import GraphMemoryCompactor, GraphMemoryMiddleware
 from graphmem.adapters.langchain.compaction import BudgetShares
 from tests.integration.langchain.scripted import Scripted, weather

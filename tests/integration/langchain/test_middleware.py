@@ -26,7 +26,7 @@ from langgraph.types import Command, interrupt
 from pydantic import BaseModel
 
 from graphmem import BackendUnavailable, GraphMemory, InvalidInput, Turn
-from graphmem.adapters.agents import Conversation
+from graphmem.adapters.conversation import Conversation
 from graphmem.adapters.langchain import (
     GraphMemoryChatMessageHistory,
     GraphMemoryContext,
