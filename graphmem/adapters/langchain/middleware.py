@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -20,7 +20,7 @@ from langchain.agents.middleware.types import (
     OmitFromInput,
     PrivateStateAttr,
 )
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AnyMessage, BaseMessage, SystemMessage
 from langgraph.channels import UntrackedValue  # pyright: ignore[reportMissingTypeStubs]
 from langgraph.config import get_config
 from langgraph.runtime import Runtime
@@ -28,7 +28,15 @@ from langgraph.types import Command
 
 from graphmem.adapters.conversation import Conversation, log_or_raise
 from graphmem.adapters.langchain.compaction import GraphMemoryCompactor
-from graphmem.adapters.message_keys import lasting_key, new_keys
+from graphmem.adapters.langchain.new_messages import (
+    is_checkpointed,
+    is_of_user,
+    key_of,
+    last_of_user,
+    presumed_keys,
+    said_in,
+    select_new,
+)
 from graphmem.errors import GraphMemError, InvalidInput
 from graphmem.memory import GraphMemory
 from graphmem.models import Scope, new_id
@@ -164,7 +172,7 @@ class GraphMemoryMiddleware(AgentMiddleware[GraphMemoryState, Any, Any]):
         update: dict[str, Any] = _places(state, conversation)
         try:
             update |= _initial_stored_keys(state, conversation)
-            text = conversation.context(question, _said(state["messages"]), **self._options)
+            text = conversation.context(question, said_in(state["messages"]), **self._options)
         except GraphMemError as error:
             return _unavailable("read", error) | _recalled(turn, "") | update
         return {"memory_unavailable": None} | _recalled(turn, text) | update
@@ -225,9 +233,9 @@ class GraphMemoryMiddleware(AgentMiddleware[GraphMemoryState, Any, Any]):
         conversation = replace(conversation, times=state.get("memory_times") or {})
         known, begun = set(before), frozenset(state.get("memory_begun") or ())
         for each, said in _by_conversation(state, conversation):
-            each.append(partial(_to_store, each, said, frozenset(before), begun))
-            known.update(map(_key, said))
-        stored = [key for message in state["messages"] if (key := _key(message)) in known]
+            each.append(partial(select_new, each, said, frozenset(before), begun))
+            known.update(map(key_of, said))
+        stored = [key for message in state["messages"] if (key := key_of(message)) in known]
         return {"memory_stored": stored, "memory_times": dict.fromkeys(conversation.times, "")}
 
     def _store_question(self, state: GraphMemoryState, runtime: Runtime[Any]) -> dict[str, Any]:
@@ -236,17 +244,16 @@ class GraphMemoryMiddleware(AgentMiddleware[GraphMemoryState, Any, Any]):
         With a checkpointer, nothing is stored: what a run that fails leaves in its thread is stored by the next run.
         """
         conversation = self.conversation(runtime)
-        is_kept = conversation.session_id is not None and _has_checkpointer()
-        if not self._store or is_kept or state.get("memory_begun") is not None:
+        if not self._store or is_checkpointed(conversation) or state.get("memory_begun") is not None:
             return {}
-        said = _said(state["messages"])
-        last = max((place for place, message in enumerate(said) if _is_of_user(message)), default=-1)
+        said = said_in(state["messages"])
+        begun = said[: last_of_user(said) + 1]
         try:
-            conversation.append(partial(_to_store, conversation, said[: last + 1], frozenset(), frozenset()))
+            conversation.append(partial(select_new, conversation, begun, frozenset(), frozenset()))
         except GraphMemError as error:  # stored after the agent
             log_or_raise("written", error)
             return {}
-        return {"memory_begun": [message.id for message in said[: last + 1]]}
+        return {"memory_begun": [message.id for message in begun]}
 
     def _compactor(self, request: ModelRequest[Any], state: Mapping[str, Any]) -> GraphMemoryCompactor | None:
         """Return the compactor of the turn for a request that has too many tokens."""
@@ -350,8 +357,15 @@ def _has_user_id(context: object) -> bool:
 
 def _question(messages: Sequence[BaseMessage]) -> tuple[str, str]:
     """Return the id and the text of the last message of the user."""
-    last = next((message for message in reversed(messages) if _is_of_user(message)), None)
+    last = next((message for message in reversed(messages) if is_of_user(message)), None)
     return ("", "") if last is None else (last.id or str(last.text), str(last.text))
+
+
+def _initial_stored_keys(state: GraphMemoryState, conversation: Conversation) -> dict[str, list[str]]:
+    """Return an update with which a thread begins to keep the keys of its stored messages; an empty one if it has."""
+    if state.get("memory_stored") is not None or not is_checkpointed(conversation):
+        return {}
+    return {"memory_stored": presumed_keys(state["messages"], conversation)}
 
 
 def _place(conversation: Conversation) -> str:
@@ -361,7 +375,7 @@ def _place(conversation: Conversation) -> str:
 def _places(state: GraphMemoryState, conversation: Conversation) -> dict[str, dict[str, str]]:
     """Return an update that assigns what no earlier run had: messages of the user to this conversation, all to now."""
     known, messages, timed = state.get("memory_places") or {}, state["messages"], state.get("memory_times") or {}
-    given = (message.id for message in messages if message.id and _is_of_user(message))
+    given = (message.id for message in messages if message.id and is_of_user(message))
     later = takewhile(lambda message: message.id not in known, reversed(messages))
     new = (message.id for message in later if message.id and message.id not in timed)
     return {
@@ -379,23 +393,14 @@ def _by_conversation(
     """
     places, here = state.get("memory_places") or {}, _place(conversation)
     said, place = dict[str, list[BaseMessage]](), here
-    for message in _said(state["messages"]):
-        if _is_of_user(message):
+    for message in said_in(state["messages"]):
+        if is_of_user(message):
             place = places.get(message.id or "", here)
         said.setdefault(place, []).append(message)
     yield conversation, said.get(here, [])
     scope, _, session_id = place.partition("\n")
     if place != here and scope == str(conversation.memory.scope):
         yield replace(conversation, session_id=session_id), said[place]
-
-
-def _is_of_user(message: BaseMessage) -> bool:
-    return isinstance(message, HumanMessage) and not _is_made(message)
-
-
-def _is_made(message: BaseMessage) -> bool:
-    """Return whether a middleware made a message, such as a summary of earlier ones."""
-    return "lc_source" in message.additional_kwargs
 
 
 def _recalled(turn: str, text: str) -> dict[str, Any]:
@@ -429,94 +434,3 @@ def _with_messages(request: ModelRequest[Any], messages: Sequence[BaseMessage]) 
     system = next((message for message in messages if isinstance(message, SystemMessage)), None)
     others = [message for message in messages if not isinstance(message, SystemMessage)]
     return request.override(system_message=system, messages=cast("list[AnyMessage]", others))
-
-
-def _said(messages: Iterable[BaseMessage]) -> list[BaseMessage]:
-    return [message for message in messages if not isinstance(message, SystemMessage) and not _is_made(message)]
-
-
-def _to_store(
-    conversation: Conversation, said: Sequence[BaseMessage], before: Set[str], begun: Set[str], stored: Sequence[str]
-) -> tuple[Sequence[object], Sequence[str | None]]:
-    """Return the messages of a conversation to store, and their keys.
-
-    Parameters
-    ----------
-    before
-        Keys of messages that earlier runs stored.
-    begun
-        Ids of messages that this run stored.
-    stored
-        Keys of the stored messages of the conversation, in order.
-    """
-    if conversation.session_id is not None and _has_checkpointer():
-        known = {*stored, *before}
-        new = [message for message in _without_retries(said, known) if _key(message) not in before]
-        return new, [_stored_key(message, known) for message in new]
-    if conversation.session_id is None:
-        last = max((place for place, message in enumerate(said) if _is_of_user(message)), default=0)
-        return said[last:], [message.id for message in said[last:]]
-    if begun:
-        new = [message for message in said if message.id not in begun]
-        return new, new_keys(new, stored)
-    begin = _begin_of_turn(said)
-    history, turn = (_without_retries(part, stored) for part in (said[:begin], said[begin:]))
-    return conversation.select_turn(history, turn, stored)
-
-
-def _begin_of_turn(said: Sequence[BaseMessage]) -> int:
-    """Return the place of the messages of the user with which the last turn begins."""
-    begin = max((place for place, message in enumerate(said) if _is_of_user(message)), default=0)
-    while begin > 0 and _is_of_user(said[begin - 1]):
-        begin -= 1
-    return begin
-
-
-def _initial_stored_keys(state: GraphMemoryState, conversation: Conversation) -> dict[str, list[str]]:
-    """Return an update with which a thread begins to keep the keys of its stored messages; an empty one if it has.
-
-    Messages from before, which the application or an earlier version left in the thread, are new, unless something was
-    erased from the scope: it may have been one of them.
-    """
-    if conversation.session_id is None or state.get("memory_stored") is not None or not _has_checkpointer():
-        return {}
-    said = _said(state["messages"]) if conversation.has_erased() else []
-    return {"memory_stored": [_key(message) for message in said[: _begin_of_turn(said)]]}
-
-
-def _key(message: BaseMessage) -> str:
-    """Return the key of a message with a lasting id: its content, which may be edited, and the id.
-
-    `turn_keys` knows the content of such a key.
-    """
-    return lasting_key(message, message.id or "")
-
-
-def _stored_key(message: BaseMessage, stored: Collection[str]) -> str:
-    """Return the key with which a message is stored; earlier versions stored messages by their ids alone."""
-    return message.id if message.id is not None and message.id in stored else _key(message)
-
-
-def _has_checkpointer() -> bool:
-    """Return whether the messages of a run have lasting ids; a thread id alone doesn't say so."""
-    return get_config().get("configurable", {}).get("__pregel_checkpointer") is not None
-
-
-def _without_retries(messages: Sequence[BaseMessage], stored: Iterable[str]) -> list[BaseMessage]:
-    """Return messages without repetitions of a user message that wasn't answered yet, as a retried run adds them.
-
-    The last stored message is the end of a turn, which may be the result of a tool.
-    """
-    kept: list[BaseMessage] = []
-    waiting: list[Any] = []
-    known = set(stored)
-    last = next((message for message in reversed(messages) if _stored_key(message, known) in known), None)
-    for message in messages:
-        if _is_of_user(message):
-            if message.content in waiting:
-                continue
-            waiting.append(message.content)
-        elif message is last or (isinstance(message, AIMessage) and not message.tool_calls):
-            waiting.clear()
-        kept.append(message)
-    return kept
