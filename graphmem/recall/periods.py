@@ -107,6 +107,44 @@ class Period:
     change: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A text with the sentence in it that asks, ``text[begin:end]``, and the tense of that."""
+
+    text: str
+    begin: int
+    end: int
+    tense: Tense
+
+    @classmethod
+    def read(cls, text: str) -> _Asked:
+        """Read a text, in which the last sentence with a question mark asks, or else the last one."""
+        spans = [match.span() for match in _SENTENCE.finditer(text) if match[0].strip()] or [(0, len(text))]
+        begin, end = next((span for span in reversed(spans) if "?" in text[slice(*span)]), spans[-1])
+        verb = _AUXILIARY.search(text[begin:end])
+        if verb is None:
+            return cls(text, begin, end, "unknown")
+        return cls(text, begin, end, "past" if verb["past"] else "perfect" if verb["perfect"] else "present")
+
+    @property
+    def sentence(self) -> str:
+        return self.text[self.begin : self.end]
+
+    def is_of_change(self) -> bool:
+        """Return whether it is for a change, not for what holds now: "the password since Ben changed it"."""
+        is_course = self.tense != "present" and _COURSE.search(self.sentence) is not None
+        return is_course or _CHANGE.search(self.sentence) is not None
+
+    def main(self, dates: Iterable[DateSpan]) -> list[DateSpan]:
+        """Return the dates in the sentence that no relative clause has: "Anna, whom I met in 2020"."""
+        return [date for date in dates if self.begin <= date.start < self.end and not self._is_relative(date)]
+
+    def _is_relative(self, date: DateSpan) -> bool:
+        """Return whether a date follows a relative pronoun, unlike in "In which city did …"."""
+        found = _RELATIVE.search(before := self.text[self.begin : date.start])
+        return found is not None and len(before[: found.start()].split()) > 1
+
+
 def without_dates(query: str, now: datetime) -> str:
     """Return a question without its dates, so that their words don't count once they select the facts."""
     query = with_ranges(query)
@@ -125,16 +163,17 @@ def period_of(query: str, now: datetime) -> Period | None:
     read = with_ranges(query[:MAX_QUERY])
     if (asker := _ASKER.match(read)) is not None:
         read = " " * asker.end() + read[asker.end() :]
-    begin, end = _asking(read)
-    tense = _tense(read[begin:end])
-    dates = dates_and_periods(read, now)
-    if _is_of_change(read[begin:end], tense):
-        return _of_change(read, dates, (begin, end), tense, now)
-    if (over := [date for date in dates if date.until <= now]) or (over := _bare_years(read, dates, now)):
-        return _dated(read, over, (begin, end), tense, now)
+    asked, dates = _Asked.read(read), dates_and_periods(read, now)
+    if asked.is_of_change():
+        return _of_change(asked, [date for date in dates if date.begin < now], now)
+    if over := [date for date in dates if date.until <= now]:
+        return _dated(asked, over, now)
     if reaching := [date for date in dates if date.begin < now]:
-        return Period(min(date.begin for date in reaching), now, leads=False) if tense == "past" else None
-    return _undated(read[begin:end], tense, now)
+        return Period(min(date.begin for date in reaching), now, leads=False) if asked.tense == "past" else None
+    if not dates and (years := _bare_years(read, now)):
+        begin, until = min(year.begin for year in years), max(year.until for year in years)
+        return Period(begin, until, leads=asked.tense != "present")
+    return _undated(asked, now)
 
 
 def asks_ahead(query: str, now: datetime) -> bool:
@@ -148,61 +187,36 @@ def asks_end(query: str) -> bool:
     return _END.search(query[:MAX_QUERY]) is not None
 
 
-def _asking(text: str) -> tuple[int, int]:
-    """Return the begin and the end of the last sentence with a question mark, or else of the last sentence."""
-    found = [match.span() for match in _SENTENCE.finditer(text) if match[0].strip()] or [(0, len(text))]
-    return next((span for span in reversed(found) if "?" in text[slice(*span)]), found[-1])
-
-
-def _tense(sentence: str) -> Tense:
-    found = _AUXILIARY.search(sentence)
-    if found is None:
-        return "unknown"
-    return "past" if found["past"] else "perfect" if found["perfect"] else "present"
-
-
-def _bare_years(text: str, dates: Sequence[DateSpan], now: datetime) -> list[DateSpan]:
-    """Return years of the past without a preposition, as in "Maya's home 2020", if there are no other dates."""
-    if dates:
-        return []
+def _bare_years(text: str, now: datetime) -> list[DateSpan]:
+    """Return years of the past without a preposition, as in "Maya's home 2020"."""
     years = (m[0] for m in _YEAR.finditer(text) if _NUMBERED.search(text[max(0, m.start() - 8) : m.start()]) is None)
-    found = (find_dates(f"in {year}", now)[0] for year in years)
-    return [DateSpan(0, 0, date.text, date.begin, date.until, "year") for date in found if date.until <= now]
+    return [date for year in years if (date := find_dates(f"in {year}", now)[0]).until <= now]
 
 
-def _dated(text: str, dates: Sequence[DateSpan], asking: tuple[int, int], tense: Tense, now: datetime) -> Period:
-    begin, end = asking
-    sentence = text[begin:end]
-    is_bare = dates[0].end == 0
-    main = [date for date in dates if begin <= date.start < end and not _is_relative(text[begin : date.start])]
+def _dated(asked: _Asked, dates: Sequence[DateSpan], now: datetime) -> Period:
+    """Return the time of dates in the past: of those that date what is asked, or else of all."""
+    main = asked.main(dates)
     used = main or dates
-    leads, is_sure = bool(main or is_bare) and tense != "present", not is_bare
+    leads, is_sure = bool(main) and asked.tense != "present", True
     first, last = min(date.begin for date in used), max(date.until for date in used)
-    if len(used) == 1 and not is_bare:
-        before = text[begin if main else 0 : used[0].start]
+    if len(used) == 1:
+        before = asked.text[asked.begin if main else 0 : used[0].start]
         if (limit := _BEFORE_DATE.search(before)) is not None:
             first, last = START_OF_TIME, first
             is_sure = len(limit[0].split()) <= _CONJUNCTION  # "before 2020", not "before the race in 2020"
         elif _SINCE_DATE.search(before):
             return Period(first, now, leads=False)
-    asks = "?" in sentence or not set(QUESTION_WORDS).isdisjoint(split_words(sentence)[:2])  # "In which city did …"
-    alone = leads and is_sure and asks and tense == "past" and not _is_about_now(sentence)
+    words = split_words(asked.sentence)[:2]  # "In which city did …"
+    asks = "?" in asked.sentence or not set(QUESTION_WORDS).isdisjoint(words)
+    alone = leads and is_sure and asks and asked.tense == "past" and not _is_about_now(asked.sentence)
     return Period(first, last, leads, alone)
 
 
-def _is_of_change(sentence: str, tense: Tense) -> bool:
-    """Return whether a question is for a change, not for what holds now: "the password since Ben changed it"."""
-    return _CHANGE.search(sentence) is not None or (tense != "present" and _COURSE.search(sentence) is not None)
-
-
-def _of_change(text: str, dates: Sequence[DateSpan], asking: tuple[int, int], tense: Tense, now: datetime) -> Period:
+def _of_change(asked: _Asked, dates: Sequence[DateSpan], now: datetime) -> Period:
     """Return the time of a change, from the day before its begin: that of the dates in the question, or all time."""
-    begin, end = asking
-    inside = [date for date in dates if date.begin < now and begin <= date.start < end]
-    used = [date for date in inside if not _is_relative(text[begin : date.start])]
-    if not used:
+    if not (used := asked.main(dates)):
         return Period(START_OF_TIME, now, leads=False, ended=True, change=True)
-    dated = _dated(text, used, asking, tense, now)
+    dated = _dated(asked, used, now)
     return Period(max(dated.begin, START_OF_TIME + _DAY) - _DAY, min(dated.until, now), leads=False, change=True)
 
 
@@ -212,20 +226,15 @@ def _is_about_now(sentence: str) -> bool:
     return _NOW.search(sentence) is not None or any(verb != "do" for verb in verbs)
 
 
-def _is_relative(before: str) -> bool:
-    """Return whether the text before a date in its sentence ends in a relative clause, not in "In which city did …"."""
-    found = _RELATIVE.search(before)
-    return found is not None and len(before[: found.start()].split()) > 1
-
-
-def _undated(sentence: str, tense: Tense, now: datetime) -> Period | None:
-    if _FORMERLY.search(_ACCUSTOMED.sub(" ", sentence)):
+def _undated(asked: _Asked, now: datetime) -> Period | None:
+    """Return the time before that of "previously", "before she moved to Oslo" or "ever"; None without such words."""
+    if _FORMERLY.search(_ACCUSTOMED.sub(" ", asked.sentence)):
         return Period(START_OF_TIME, now, leads=True, ended=True)
-    if tense == "present":
+    if asked.tense == "present":
         return None
-    if (found := _BEFORE.search(sentence)) is not None:
-        return Period(START_OF_TIME, now, tense != "perfect", ended=True, before=found["what"].strip())
-    return Period(START_OF_TIME, now, leads=False, ended=True) if _EVER.search(sentence) else None
+    if (found := _BEFORE.search(asked.sentence)) is not None:
+        return Period(START_OF_TIME, now, asked.tense != "perfect", ended=True, before=found["what"].strip())
+    return Period(START_OF_TIME, now, leads=False, ended=True) if _EVER.search(asked.sentence) else None
 
 
 def options_then(options: RecallOptions, period: Period) -> RecallOptions:
