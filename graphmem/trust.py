@@ -24,7 +24,7 @@ RoleKind = Literal["user", "assistant", "tool", "system"]
 
 _ROLES: dict[str, RoleKind] = {
     **dict.fromkeys(("user", "human"), "user"),
-    **dict.fromkeys(("assistant", "ai", "model", "bot"), "assistant"),
+    **dict.fromkeys(("assistant", "ai", "model", "bot", "chatbot"), "assistant"),
     **dict.fromkeys(("tool", "function", "tool_result", "tool_output", "function_call_output", "ipython"), "tool"),
     **dict.fromkeys(("system", "developer"), "system"),
 }

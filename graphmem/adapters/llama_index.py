@@ -11,6 +11,7 @@ from graphmem.adapters.conversation import Conversation, log_or_raise
 from graphmem.adapters.message_keys import batch_keys
 from graphmem.errors import GraphMemError, MissingExtra
 from graphmem.memory import GraphMemory
+from graphmem.trust import role_kind
 
 try:
     from llama_index.core.base.llms.types import (
@@ -83,7 +84,7 @@ def _fields(message: ChatMessage) -> dict[str, Any]:
     calls = [block for block in message.blocks if isinstance(block, ToolCallBlock)]
     media = [_attachment(block) for block in message.blocks if isinstance(block, _MEDIA)]
     return {
-        "role": "assistant" if message.role in _ASSISTANT else message.role.value,
+        "role": "assistant" if role_kind(message.role.value) == "assistant" else message.role.value,
         "name": message.additional_kwargs.get("name"),
         "content": [{"type": "text", "text": message.content or ""}, *media] if media else message.content or "",
         "tool_calls": [{"id": c.tool_call_id, "name": c.tool_name, "arguments": c.tool_kwargs} for c in calls],
@@ -91,7 +92,6 @@ def _fields(message: ChatMessage) -> dict[str, Any]:
     }
 
 
-_ASSISTANT = (MessageRole.ASSISTANT, MessageRole.CHATBOT, MessageRole.MODEL)  # as providers name it
 _MEDIA = (ImageBlock, AudioBlock, DocumentBlock)
 
 

@@ -7,11 +7,15 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
 from graphmem.text.normalize import canonical
+from graphmem.trust import role_kind
 
 USER, ASSISTANT = 1, 2
 """Sides of a chat with an assistant; 0 for turns of neither."""
 
 SIDES = {"user": USER, "human": USER, "assistant": ASSISTANT, "ai": ASSISTANT, "bot": ASSISTANT, "chatbot": ASSISTANT}
+"""Words for a side in questions, and names of speakers; unlike roles without "model", which is an ordinary word."""
+
+_BY_ROLE = {"user": USER, "assistant": ASSISTANT}
 
 
 def named_speaker(name: str, speakers: Sequence[str]) -> str | None:
@@ -30,7 +34,7 @@ def first_names(speakers: Sequence[str]) -> dict[str, str]:
 
 def side_of(role: str | None, speaker: str | None) -> int:
     """Return the side of a turn in a chat with an assistant, by its role or a speaker named like one; 0 for neither."""
-    return SIDES.get((role or speaker or "").lower(), 0)
+    return _BY_ROLE.get(role_kind(role) or "", 0) if role else SIDES.get((speaker or "").lower(), 0)
 
 
 _MINIMUM = 3  # times that a name is used

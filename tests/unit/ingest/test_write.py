@@ -467,7 +467,9 @@ def test_what_others_say_does_not_end_what_a_person_said_of_herself(backend: Gra
 OWN = Extraction(edges=(ExtractedEdge("Maya", "works_at", "Initech"),))
 
 
-@pytest.mark.parametrize(("role", "ends"), [("user", True), ("Human", True), ("model", False), (" AI ", False)])
+@pytest.mark.parametrize(
+    ("role", "ends"), [("user", True), ("Human", True), ("model", False), (" AI ", False), ("CHATBOT", False)]
+)
 def test_an_assistant_with_a_name_ends_nothing_by_number(backend: GraphBackend, role: str, ends: bool) -> None:
     say(backend, OWN, speaker="Maya")
     [fact] = backend.find_edges([SCOPE], EdgeQuery())

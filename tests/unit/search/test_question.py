@@ -183,7 +183,10 @@ def test_a_capitalized_stop_word_is_no_seed() -> None:
     [
         ("user", "Ada", USER),
         ("assistant", "Ada", ASSISTANT),
+        ("model", None, ASSISTANT),
+        ("CHATBOT", None, ASSISTANT),
         (None, "User", USER),
+        (None, "Model", 0),
         (None, "Ada", 0),
         ("tool", None, 0),
         (None, None, 0),
