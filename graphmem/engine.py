@@ -67,7 +67,19 @@ _AFLUSH_PAUSES = 0.25, 5.0  # the same for async code, which is notified of what
 
 
 class Engine:
-    """An open store with the services that work on it; created by `open`."""
+    """An open store with the services that work on it; created by `open`.
+
+    With `background`, each kind of background work has a thread of its own:
+
+    - Extraction is woken by `wake`, which whoever stores episodes calls. It also polls, since retries, and what other
+      processes leave, turn up without a wake.
+    - Indexing, and the assignment of entities to communities, are woken by `wake`, and by extraction for the scopes of
+      each step.
+    - Upkeep is woken once enough episodes of a scope were processed, by extraction or by a caller; and by
+      `schedule_upkeep` at the start, after an import, and every minute of a worker.
+    - Expiry is woken at the start, and repeats after a minute or more.
+    - Recording of recalls is also done without `background`; it is woken by a recall.
+    """
 
     def __init__(self, parts: Parts, *, background: bool) -> None:
         backend, settings, ontology, clock = parts.backend, parts.settings, parts.ontology, parts.clock
