@@ -1,15 +1,15 @@
 """Selection of the messages of an agent that a run stores: neither repetitions nor what was forgotten.
 
-System messages and what a middleware made, such as a summary, are never stored, nor is a message of the user that a
-retried run repeats before anything was answered. The rest depends on the run:
+System messages and what a middleware made, such as a summary, are never stored; nor is, in a session, a message of the
+user that a retried run repeats before anything was answered. The rest depends on the run:
 
 - With a session and a checkpointer, messages have lasting ids. Those are stored that no earlier run of the thread has
   stored: what was stored and is gone was forgotten. A thread that doesn't say what was stored may hold anything, so all
   before its last turn counts as stored once something was erased from the scope.
 - With a session only, messages are known by their content (`turn_keys`): the last turn is stored, and messages before
-  it unless something was erased. What the user said is stored before the model is called; after the agent, the
-  messages that follow it are new.
-- Without a session, the messages since the last one of the user are stored.
+  it unless something was erased. After the agent, what follows the messages that were stored before the model was
+  called is new.
+- Without a session, the messages since the last one of the user are stored, known by their ids.
 """
 
 from __future__ import annotations
