@@ -172,6 +172,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "pasted": without_pasted,
     "prose": lambda s: prose(s, ["Maya Chen"]),
     "document": lambda s: prose(s, message=False),
+    "mail": lambda s: prose(s, mail=True),
     "grounded": grounded,
     "as_data": as_data,
 }

@@ -406,6 +406,7 @@ def _text(request: ExtractionRequest) -> str:
         sorted(_others(request)),
         message=message,
         elliptic=not is_assistant(episode),
+        mail=is_mail(episode.metadata),
     )
 
 

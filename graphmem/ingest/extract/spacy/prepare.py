@@ -32,6 +32,17 @@ _DAYS = re.compile(  # "from 3 to 10 May"
     rf"(?P<month>{'|'.join(MONTHS)})\b)",
     re.IGNORECASE,
 )
+_COLUMN = re.compile(r"(?<=\S)(?:\t|[^\S\n]{3})")
+"""Space before a column of a table or signature."""
+_WRAPPED = re.compile(r"(?:(?<=\s)[a-z]\S{0,40}(?<=[^\n]{50}[^\s.!?:;])\n(?=\w)|(?<=[^\n]{50}[^\s.!?:;])\n(?=[a-z(]))")
+"""End of a long line whose sentence continues in the next one; not between capitals, as of a list or a signature."""
+_CODE_LINE = re.compile(
+    r"^(?:[^\n]*[{}][^\S\n]*|[^\n=(.]*[=(.][^\n]*;[^\S\n]*|[^\S\n]*(?:\[[A-Z]{3,8}\]|import |//|[$%#] )[^\n]*)$",
+    re.MULTILINE,
+)
+_WORD = re.compile(r"(?<!\S)\S{1,64} at [a-z\d.-]{1,64}\.[a-z]{2,6}\b\)?|\S+")
+_IN_CODE = re.compile(r"[=\\@]|::|->|\(\)|\w_\w|\w\w\.\w{2,99}\.[A-Za-z]{2}|^[~.]{0,2}/\w|/[^/]{1,99}/|\w{40}| at ")
+"""Signs of code, paths and addresses in a word."""
 _AMPERSAND = re.compile(rf"(?P<firm>{FIRM.pattern})|(?<!\s)\s+&\s+")
 _PLAIN = tuple(words.SPELLED.values())
 _SLANG = re.compile(
@@ -50,7 +61,7 @@ _BARE = re.compile(  # without what is another word, as "ill" and "were"; German
 )
 _FILLER = re.compile(  # "I, um, work at Acme"
     r"(?P<before>,\s?)?(?<![\w'-])"
-    r"(?:(?:[Uu]h{1,9}|[Uu]m{1,9}|[Ee]r{1,9}m?|[Ee]hm?|[Mm]h?m{1,9}|[Yy]'know)(?![\w'-])(?P<after>,)?"
+    r"(?:(?:[Uu]h{1,9}|[Uu]m{1,9}|[Ee]r{1,9}m?|[Ee]hm?|[Mm]h?m{1,9}(?:-h?m{1,9})?|[Yy]'know)(?![\w'-])(?P<after>,)?"
     r"|I mean,|(?<=, )you know,)"
 )
 _BEGINS = re.compile(r",?\s{0,2}(?:an?|the|my|our|and|but|so|because|i|we|you|he|she|it|they)\b", re.IGNORECASE)
@@ -210,6 +221,7 @@ def prose(
     *,
     message: bool = True,
     elliptic: bool = True,
+    mail: bool = False,
 ) -> str:
     """Return the sentences of a text that can state a fact.
 
@@ -225,7 +237,11 @@ def prose(
         Whether the text is informal: slang, greetings and addressed names are removed.
     elliptic
         Whether its sentences may leave out "I"; those of assistants are rather titles: "Split Screen".
+    mail
+        Whether it is a mail: with wrapped lines, the columns of a signature, and code.
     """
+    if mail:
+        text = _WRAPPED.sub(lambda end: f"{end[0][:-1]} ", _COLUMN.sub("\n", _without_code(text)))
     text = own_words(_ADDRESSEE.sub("", _MENTION.sub("", text)), participants) if message else text
     text = _NO_PROSE.sub(" ", text).translate(_STRAIGHT)
     if not message:
@@ -255,6 +271,11 @@ def prose(
         if _SEVERAL_WORDS.search(body):
             kept.append(body if body[-1] in ".!?" else f"{body}.")
     return " ".join(kept)
+
+
+def _without_code(text: str) -> str:
+    """Return a text without code, paths and addresses: "org.apache.maven", "/usr/bin", "anna at example.org"."""
+    return _WORD.sub(lambda word: "" if _IN_CODE.search(word[0]) else word[0], _CODE_LINE.sub("", text))
 
 
 def _lines(text: str) -> Iterator[str]:

@@ -83,6 +83,35 @@ def test_a_line_that_continues_is_no_sentence_of_its_own(text: str, sentences: s
     assert prose(text, message=False) == sentences
 
 
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        (
+            "We met at the workshop of the Association for the Cooperative Advancement\nof Science in Oslo",
+            "We met at the workshop of the Association for the Cooperative Advancement of Science in Oslo.",
+        ),
+        (
+            "He talked about the new release, which seems to need the libraries of\nPython. It works",
+            "He talked about the new release, which seems to need the libraries of Python. It works.",
+        ),
+        (
+            "Chair of the Department of Mathematics and Statistics, McMaster University\nSchool of Engineering",
+            "Chair of the Department of Mathematics and Statistics, McMaster University. School of Engineering.",
+        ),
+        (
+            "Peter Dalgaard      Blegdamsvej 3\nCopenhagen\t\tDenmark Hall",
+            "Peter Dalgaard. Blegdamsvej 3. Denmark Hall.",
+        ),
+        ("I run it in /usr/local/lib with org.apache.maven now.", "I run it in with now."),
+        ("Ask him (anna.berg at mail.example.org) about it.", "Ask him about it."),
+        ("[ERROR] Build of Maven failed\nimport net.imglib2.Cursor\nCursor c = img.cursor();\nIt broke", "It broke."),
+        ("Anna works at Booking.com; she moved.", "Anna works at Booking.com; she moved."),
+    ],
+)
+def test_mails_have_wrapped_lines_columns_and_code(text: str, sentences: str) -> None:
+    assert prose(text, mail=True) == sentences
+
+
 def test_an_item_without_a_subject_is_not_said_of_the_speaker(extractor: SpacyExtractor) -> None:
     assert read(extractor, "The plan:\n- Moved Apollo to Rome\n- Left Siemens", document=False)[1] == set()
 
