@@ -74,6 +74,7 @@ _PLACE_NOUNS = frozenset(
     "lake mount mountain mountains ocean palace park peninsula river sea springs theater theatre tower town valley "
     "village north south east west central northern southern eastern western great africa america asia europe".split()
 ) | (words.STREETS | _BUILDINGS)
+_KINDS_OF_THINGS = _ORGANIZATION_NOUNS | _PLACE_NOUNS | _PRODUCT_NOUNS
 _REGIONS = frozenset(place.replace("_", " ") for place in words.COUNTRIES | words.PROVINCES if len(place) > 3)
 _EVENT_NOUNS = frozenset(
     "bowl championship conference cup day days exhibition expo fair festival game games holiday holidays marathon "
@@ -88,6 +89,7 @@ _STATES = frozenset(
 _VERSION = re.compile(r"(?<!\s)\s{1,9}v?\d[\d.]{0,8}$")
 _TICKET = re.compile(r"[A-Z]{2,10}-\d{2,9}")
 _CAMEL_CASE = re.compile(r"(?!Mac[A-Z]|Fitz[A-Z])[A-Za-z]{0,20}[a-z]{3}[A-Z]")
+_HUMP = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _DOUBLE_NAME = re.compile(r"([A-Z][a-z]{1,20})([A-Z][a-z]{1,20})")
 _CODE = re.compile(
     r"[(){}]|::|^[a-z]{2}-[A-Z]{2}$|^(?:Pre|Post|Non)-|"
@@ -168,6 +170,14 @@ def is_code(name: str) -> bool:
     return letters or (name.lower() not in _PRODUCTS and _CODE.search(name) is not None)
 
 
+def is_identifier(word: str) -> bool:
+    """Return whether a word is joined from English words, and no known product: "FileInfo", not "PowerPoint"."""
+    parts = _HUMP.findall(word)
+    said = [part for part in parts if not part.isupper()]
+    known = {word.lower(), " ".join(parts).lower()} & _PRODUCTS
+    return len(said) > 1 and not known and all(map(is_word, said))
+
+
 def _label(name: Span) -> str:
     label, root = name.label_, name.root
     head, in_list = _head(root), name.text in PLACES
@@ -230,6 +240,13 @@ def is_supported(name: Span, label: str) -> bool:
     return label != "EVENT" or len(name) == 1 or not _EVENT_NOUNS.isdisjoint(words_)
 
 
+def is_full_name(name: Span) -> bool:
+    """Return whether a name is a given name and a family name that isn't a word: "Suzy Davies", not "Cole Harbour"."""
+    last = name[-1]
+    family = last.text.istitle() and not is_plain(last) and last.lower_ not in _KINDS_OF_THINGS
+    return len(name) == 2 and name[0].text in PLAIN_NAMES and family
+
+
 def is_legal_form(token: Token) -> bool:
     """Return whether a word is the legal form of a firm: "Ltd.", not "as"."""
     return token.lower_.strip(".") in words.LEGAL_FORMS and not token.is_lower
@@ -242,9 +259,9 @@ def _is_of_person(name: Span, head: str) -> bool:
     if {before.strip("."), first.lower_.strip(".")} & (_TITLES | _OFFICES):
         return True
     if len(name) > 1:
-        plain = is_plain(first) or is_plain(last) or first.lower_ in _PRODUCTS
-        known = _PRODUCTS | _ORGANIZATION_NOUNS | _PLACE_NOUNS | _PRODUCT_NOUNS
-        return (first.text in _NAMES or not plain) and _is_proper(name) and last.lower_ not in known
+        plain = is_plain(first) or is_plain(last) or not _PRODUCTS.isdisjoint((first.lower_, last.lower_))
+        plain = plain or (first.is_upper and len(first) > 2)  # "ETH Zurich"
+        return (first.text in _NAMES or not plain) and _is_proper(name) and last.lower_ not in _KINDS_OF_THINGS
     speaks = first.dep_ == "nsubj" and first.head.lemma_ in words.REPORTING | words.LIKING
     given = name.text in _NAMES or first.norm_ == KNOWN_NAME or _is_double_name(name.text)
     return given or speaks or _is_introduced(first) or head in _ADDRESSING
@@ -329,8 +346,7 @@ def _label_of_several(name: Span, head: str) -> str:
     if last in _PRODUCT_NOUNS and name.label_ != "PRODUCT" and not is_person and head not in _JOINING | {"at", "by"}:
         return "PRODUCT"
     supported = head in _JOINING | {"at", "by", "with", "from"} or name.root.dep_ == "appos" or _acts(name.root)
-    is_full = first in PLAIN_NAMES and len(name) == 2 and name[1].text.istitle() and not is_plain(name[1])
-    if is_full and (name.label_ in words.PLACES or (name.label_ == "ORG" and not supported)):
+    if is_full_name(name) and (name.label_ in words.PLACES or (name.label_ == "ORG" and not supported)):
         return "PERSON"
     if name.label_ == "ORG" and not (supported or _is_definite(name)) and all(is_plain(t) for t in name):
         return THING

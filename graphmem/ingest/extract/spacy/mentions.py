@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING
 
 from graphmem.ingest.extract.spacy import words
-from graphmem.ingest.extract.spacy.labels import is_code, is_plain, is_supported, is_word
+from graphmem.ingest.extract.spacy.labels import is_code, is_full_name, is_identifier, is_plain, is_supported, is_word
 from graphmem.protocols import ExtractedEntity
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from graphmem.ingest.extract.spacy.names import End, Names
 
-_NO_PROSE = re.compile(r"[()^=$;?!\\→_]|\d:\d|/\d|\s[+]\s|\bat \w+\.\w")
-"""Signs of formulas, code, times and addresses."""
+_NO_PROSE = re.compile(r"[()^=$;?!\\→_]|\w:\w|/\d|\s[+]\s")
+"""Signs of formulas, code and times."""
 _QUOTES = frozenset("\"'“”‘’`*")
 _NAMED = frozenset({"PERSON", "ORG", *words.PLACES})
 _NO_WORDS = frozenset({"NORP", "LANGUAGE"})
@@ -50,16 +50,20 @@ def mentions(names: Names, sentence: Span, *, message: bool, mail: bool = False)
             continue
         supported = not message or is_supported(span, end.label)
         listed = mail and (_has_only_words(span) or _is_mixed(span)) and not (supported and end.label in _NAMED)
-        if message and (listed or _is_no_name(end, span)):
+        joined = end.label in _NAMED and not supported and any(t.text == "and" for t in span)  # "Tess and Rossen"
+        if message and (listed or joined or _is_no_name(end, span)):
             continue
-        kind = end.kind if supported or end.kind == "project" else "concept"
+        guess = "person" if is_full_name(span) else "concept"
+        kind = end.kind if supported or end.kind == "project" else guess
         yield ExtractedEntity(end.name, kind, confidence=0.8, guessed=True)
 
 
 def _is_no_name(end: End, span: Span) -> bool:
     """Return whether a name is rather code, a word, or an adjective: "Canadian" in "a Canadian bank"."""
-    if is_code(end.name) or _NO_PROSE.search(end.name):
+    if is_code(end.name) or _NO_PROSE.search(end.name) or (" " in end.name and end.name.islower()):
         return True
+    if len(span) > 2 and span[0].text == span[-1].text:
+        return True  # "Roger Bivand Roger": two names
     if end.label == "NORP":
         return span.root.tag_ == "JJ" or (span.root.dep_ in ("amod", "compound") and span.root.head not in span)
     if end.label == "WORK_OF_ART":
@@ -71,9 +75,9 @@ def _is_no_name(end: End, span: Span) -> bool:
 
 
 def _has_only_words(span: Span) -> bool:
-    """Return whether all words of a name are English words: "Second Edition"."""
+    """Return whether all words of a name are English words: "Second Edition", "FileInfo"."""
     said = [t for t in span if t.is_alpha]
-    return bool(said) and all(is_word(t.text) for t in said)
+    return bool(said) and all(is_word(t.text) or is_identifier(t.text) for t in said)
 
 
 def _is_mixed(span: Span) -> bool:

@@ -25,7 +25,7 @@ _MAX_WORDS = 6
 _MAX_TITLE = 300
 _QUOTED = re.compile(r'"([A-Z][^"\n]{2,60}?)[,.!]?"')
 _DATE = re.compile(
-    rf"(?:\d{{1,4}}(?:st|nd|rd|th)? )?(?:{'|'.join(sorted(words.MONTHS))})(?: \d{{1,4}}(?:st|nd|rd|th)?)?"
+    rf"(?:\d{{1,4}}(?:st|nd|rd|th)? )?(?:{'|'.join(sorted(words.MONTHS))})(?: ?\d{{1,4}}(?:st|nd|rd|th)?)?"
 )
 _NO_PROSE = re.compile(r"[\[\]{}<>@=|\\*]|(?:^|\s)/|/[^/]*/|^\d+[a-z]{0,2}$|^[A-Z]+(?: [A-Z]+){3}")
 """A part of a path, of code or of a table, a number, or a cry."""

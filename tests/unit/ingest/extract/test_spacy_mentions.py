@@ -37,6 +37,9 @@ def named(extractor: SpacyExtractor, text: str, metadata: Properties | None = No
         'Then I clicked on "Language Selection" there.',
         'There is a "Languages" button.',
         "It's only in the LGTM.",
+        "W Mm-hmm.",
+        "There was a plan on March25.",
+        "Tess and Rossen haven't had feedback.",
     ],
 )
 def test_adjectives_buttons_and_abbreviations_are_no_entities(extractor: SpacyExtractor, text: str) -> None:
@@ -60,6 +63,8 @@ def test_peoples_and_titles_are_entities(extractor: SpacyExtractor) -> None:
         ("He told Tina Turner's, you know.", "Tina Turner", "person"),
         ("He mentioned Jameson Lopp.", "Jameson Lopp", "person"),
         ("Gee Robert, that's fine.", "Robert", "person"),
+        ("We had John Fox there.", "John Fox", "person"),
+        ("Suzy Davies has the floor, you know.", "Suzy Davies", "person"),
         ("I was just reading this Harvard Business Review article.", "Harvard Business Review", "concept"),
     ],
 )
@@ -70,6 +75,17 @@ def test_the_type_of_a_mentioned_name_needs_support(extractor: SpacyExtractor, t
 def test_titles_in_mails_are_no_entities(extractor: SpacyExtractor) -> None:
     text = "Question about Data Management\n\nDear List, it is Octave 8.4.\n\nAnna Kowalska, Yale University"
     assert named(extractor, text, MAIL) == {"Anna Kowalska": "person", "Yale University": "organization"}
+
+
+def test_identifiers_in_mails_are_no_entities(extractor: SpacyExtractor) -> None:
+    found = named(
+        extractor, "Hello,\n\nWe call DataAccess in PowerPoint, and the FileInfo is wrong.\n\nAnna Kowalska", MAIL
+    )
+    assert found == {"PowerPoint": "technology", "Anna Kowalska": "person"}
+
+
+def test_a_name_that_another_one_follows_twice_is_none(extractor: SpacyExtractor) -> None:
+    assert "Roger Bivand Roger" not in named(extractor, "Thanks!\n\nRoger Bivand Roger Bivand", MAIL)
 
 
 def test_a_legal_form_supports_an_organization(extractor: SpacyExtractor) -> None:
