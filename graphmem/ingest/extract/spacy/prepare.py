@@ -34,7 +34,9 @@ _DAYS = re.compile(  # "from 3 to 10 May"
 )
 _COLUMN = re.compile(r"(?<=\S)(?:\t|[^\S\n]{3})")
 """Space before a column of a table or signature."""
-_WRAPPED = re.compile(r"(?:(?<=\s)[a-z]\S{0,40}(?<=[^\n]{50}[^\s.!?:;])\n(?=\w)|(?<=[^\n]{50}[^\s.!?:;])\n(?=[a-z(]))")
+_WRAPPED = re.compile(
+    r"(?:(?<=\s)[a-z]\S{0,40}(?<=[^\n]{50}[^\s.!?:;])\n(?=\w)|(?<=[^\n]{50}[^\s.!?:;])\n(?=[a-z(]))(?!wrote\b)"
+)
 """End of a long line whose sentence continues in the next one; not between capitals, as of a list or a signature."""
 _CODE_LINE = re.compile(
     r"^(?:[^\n]*[{}][^\S\n]*|[^\n=(.]*[=(.][^\n]*;[^\S\n]*|[^\S\n]*(?:\[[A-Z]{3,8}\]|import |//|[$%#] )[^\n]*)$",

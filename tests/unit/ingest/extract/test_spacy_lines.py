@@ -99,6 +99,10 @@ def test_a_line_that_continues_is_no_sentence_of_its_own(text: str, sentences: s
             "Chair of the Department of Mathematics and Statistics, McMaster University. School of Engineering.",
         ),
         (
+            "It runs.\n\nOn Wed, 11 Nov 2020 Marcus D. Leech of the group for software radio\nwrote: I live in Rome",
+            "It runs. On Wed, 11 Nov 2020 Marcus D. Leech of the group for software radio.",
+        ),
+        (
             "Peter Dalgaard      Blegdamsvej 3\nCopenhagen\t\tDenmark Hall",
             "Peter Dalgaard. Blegdamsvej 3. Denmark Hall.",
         ),
