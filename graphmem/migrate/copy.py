@@ -211,9 +211,8 @@ class _Copy:
             return
         if new := [ours for ours, theirs in different if theirs is None]:
             self._add(new)
-        for ours, theirs in different:
-            if theirs is not None and (changes := patched(ours, theirs)) is not None:
-                self._write(changes)
+        if found := patches((o, t) for o, t in different if t is not None and is_patchable(o, t)):
+            self._write(Changes(**found))
 
     def _add(self, episodes: Sequence[Episode]) -> None:
         self.apply(lambda: self._secondary.add_episodes(self._scope, episodes))
@@ -391,17 +390,26 @@ def _groups(
         yield from (CommunityRows(c, tuple(sorted(members[c.id], key=lambda m: m.key))) for c in page)
 
 
-def patched(ours: Episode, theirs: Episode) -> Changes | None:
-    """Return what makes an episode of the secondary equal to that of the primary; None if that takes a removal."""
+def is_patchable(ours: Episode, theirs: Episode) -> bool:
+    """Return whether an episode of the secondary can be made equal to that of the primary without a removal."""
     fields = ("text", "processed_at", "error", "attempts", "retry_at", "ended_at", "expires_at")
-    if theirs.changed(**{name: getattr(ours, name) for name in fields}) != ours:
-        return None
-    return Changes(
-        results=(result_of(ours),),
-        redactions=(EpisodeRedaction(ours.id, ours.text),) if ours.text != theirs.text else (),
-        episode_ends=(EpisodeEnd(ours.id, ours.ended_at),),
-        episode_expiries=(EpisodeExpiry(ours.id, ours.expires_at),),
-    )
+    return theirs.changed(**{name: getattr(ours, name) for name in fields}) == ours
+
+
+def patches(pairs: Iterable[tuple[Episode, Episode]]) -> dict[str, Any]:
+    """Return the parts of `Changes` that make episodes of the secondary equal to those of the primary, if any."""
+    each = list(pairs)
+    parts = {
+        "results": tuple(result_of(ours) for ours, _ in each),
+        "redactions": tuple(EpisodeRedaction(ours.id, ours.text) for ours, theirs in each if ours.text != theirs.text),
+        "episode_ends": tuple(
+            EpisodeEnd(ours.id, ours.ended_at) for ours, theirs in each if ours.ended_at != theirs.ended_at
+        ),
+        "episode_expiries": tuple(
+            EpisodeExpiry(ours.id, ours.expires_at) for ours, theirs in each if ours.expires_at != theirs.expires_at
+        ),
+    }
+    return {name: rows for name, rows in parts.items() if rows}
 
 
 def _always(_ours: Any, _theirs: Any) -> bool:
@@ -417,7 +425,7 @@ def _is_renamed(ours: Entity, theirs: Entity) -> bool:
     return (ours.canonical_name, ours.entity_type) != (theirs.canonical_name, theirs.entity_type)
 
 
-EPISODES = CopiedKind("episode", lambda ours, theirs: patched(ours, theirs) is None)
+EPISODES = CopiedKind("episode", lambda ours, theirs: not is_patchable(ours, theirs))
 KINDS = (
     EPISODES,
     CopiedKind("entity", _is_renamed),

@@ -22,7 +22,6 @@ from graphmem.migrate.tokens import (
     is_usable,
     late_slots,
     place_versions,
-    put_token,
     scrub,
     token_of,
 )
@@ -356,11 +355,9 @@ def _transfer(
         return ()
     known, following = place_versions(token, [batch.version for batch in held])
     if following:
-        erasure, ids = secondary.erasure_token(scope), {version.id for version in following}
+        ids = {version.id for version in following}
         changed = ChangedRows.union(batch.changed for batch in held if batch.version.id in ids)
-        if not transfer(primary, secondary, scope, changed):
+        if not transfer(primary, secondary, scope, changed, advanced(token, following)):
             return None
-        erased = secondary.erasure_token(scope) != erasure
-        put_token(secondary, scope, advanced(token, following), erased=erased)
     done = {version.id for version in (*known, *following)}
     return [batch for batch in held if batch.version.id in done]

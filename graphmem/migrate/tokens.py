@@ -67,9 +67,19 @@ def _is_of(token: str, move_id: str) -> bool:
 
 def put_token(store: GraphBackend, scope: Scope, token: str, *, erased: bool = False) -> None:
     """Store the token of a scope; `erased`, in a transaction that removes rows, has the files scrubbed later."""
-    _put(store, scope, replace(store.find_job_state(scope, JOB), cursor=token))
+    _put(store, scope, state_of(token))
     if erased:
-        _put(store, _NOTES, JobState(_SCRUB, begun_at=utc_now(), cursor=new_id()))
+        note_erasure(store)
+
+
+def state_of(token: str) -> JobState:
+    """Return the job state that holds a token."""
+    return JobState(JOB, cursor=token)
+
+
+def note_erasure(store: GraphBackend) -> None:
+    """Note, in a transaction that removes rows, that the files of a store have to be scrubbed."""
+    _put(store, _NOTES, JobState(_SCRUB, begun_at=utc_now(), cursor=new_id()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +123,12 @@ def next_version(store: GraphBackend, scope: Scope, move_id: str, process: str, 
 
     A process continues the slot that it wrote last. If it has none, it takes the one that was written the longest ago.
     """
-    state = store.find_job_state(scope, JOB)
-    is_first = not (_is_of(state.cursor, move_id) and is_usable(state.cursor))
-    slots = _unused_slots() if is_first else slots_of(state.cursor)
+    token = token_of(store, scope, move_id)
+    is_first = not is_usable(token)
+    slots = _unused_slots() if is_first else slots_of(token)
     slot = min(range(_SLOTS), key=lambda at: (_process_of(slots[at]) != process, slots[at]))
     version = Version(slot, slots[slot], f"{new_id()}.{process}.{number}", number, number, is_first)
-    _put(store, scope, replace(state, cursor=advanced(_text(move_id, slots), [version])))
+    _put(store, scope, state_of(advanced(_text(move_id, slots), [version])))
     return version
 
 

@@ -7,12 +7,14 @@ processes may reach the secondary in any order: whoever comes last transfers the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar, cast, get_args
 
 from graphmem.errors import Conflict
-from graphmem.migrate.copy import patched
+from graphmem.migrate.copy import is_patchable, patches
+from graphmem.migrate.tokens import note_erasure, state_of
 from graphmem.models import (
+    FORGETTING,
     Changes,
     Community,
     CommunityQuery,
@@ -104,8 +106,10 @@ def _key_of(removal: Removal) -> RowKey:
     return (removal.kind, removal.id, removal.qualifier) if removal.qualifier else (removal.kind, removal.id)
 
 
-def transfer(primary: GraphBackend, secondary: GraphBackend, scope: Scope, changed: ChangedRows) -> bool:
+def transfer(primary: GraphBackend, secondary: GraphBackend, scope: Scope, changed: ChangedRows, token: str) -> bool:
     """Give rows of the secondary the state that they have in the primary; called in a transaction of the secondary.
+
+    The token of the scope is stored with them: each write takes several round trips to a server.
 
     Returns
     -------
@@ -124,16 +128,17 @@ def transfer(primary: GraphBackend, secondary: GraphBackend, scope: Scope, chang
         return False
     gone = [key for key in changed.keys if key[0] in _REMOVED and key not in rows.found]
     gone += [key for key in changed.removed if key[0] == "mention" and key in rows.found]  # or the former one stays
-    secondary.write(scope, Changes(removals=tuple(Removal(cast("RemovalKind", kind), *key) for kind, *key in gone)))
+    if gone:
+        secondary.write(scope, Changes(removals=tuple(Removal(cast("RemovalKind", kind), *key) for kind, *key in gone)))
     held = secondary.get_episodes([scope], [episode.id for episode in rows.episodes])
     _add(secondary, scope, [episode for episode in rows.episodes if episode.id not in held])
-    for episode in rows.episodes:
-        if episode.id in held and held[episode.id] != episode:
-            changes = patched(episode, held[episode.id])
-            if changes is None:
-                raise Conflict(f"episode {episode.id} differs in a value that never changes")
-            secondary.write(scope, changes)
-    secondary.write(scope, rows.changes)
+    differing = [(e, held[e.id]) for e in rows.episodes if e.id in held and held[e.id] != e]
+    if fixed := [ours.id for ours, theirs in differing if not is_patchable(ours, theirs)]:
+        raise Conflict(f"episode {fixed[0]} differs in a value that never changes")
+    states = rows.changes.job_states
+    if any(state.job == FORGETTING and state.cursor != secondary.erasure_token(scope) for state in states):
+        note_erasure(secondary)
+    secondary.write(scope, replace(rows.changes, **patches(differing), job_states=(*states, state_of(token))))
     return True
 
 

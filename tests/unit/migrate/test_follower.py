@@ -24,9 +24,11 @@ from graphmem.models import (
     Changes,
     EdgeExpiry,
     EntityQuery,
+    EpisodeEnd,
     EpisodeExpiry,
     IndexEntry,
     JobState,
+    ProcessingResult,
     RecallQuery,
     Removal,
     Scope,
@@ -273,6 +275,18 @@ def test_the_first_change_of_a_large_scope_waits_for_its_copy(tmp_path: Path, mo
         assert migration.copy() == 1
         assert cast("Any", store)._follower.work() is None
         assert contents(migration.source, home()) == contents(migration.target, home())
+
+
+def test_changes_reach_the_secondary_in_one_write_with_their_token(here: World) -> None:
+    put_episodes(here.process, 2, 3, 4)
+    here.work()
+    before = here.secondary.calls
+    ends = tuple(EpisodeEnd(episode_id(n), day(n)) for n in (2, 3, 4))
+    here.process.write(home(), Changes(entities=(entity(9),), episode_ends=ends))
+    here.process.write(home(), Changes(results=tuple(ProcessingResult(episode_id(n), day(9)) for n in (2, 3, 4))))
+    here.work()
+    assert here.secondary.calls == before + 1
+    assert here.is_equal()
 
 
 def test_no_caller_calls_the_secondary(here: World) -> None:
