@@ -52,7 +52,7 @@ class ExistingRows:
 
 
 def query_existing(transaction: Transaction, scope: Scope, changes: Changes) -> Iterator[Any]:
-    """Lock the scope and start the query for the rows that a write depends on."""
+    """Lock the scope and start the query for the rows that a write depends on; without any, only lock."""
     nodes = dict.fromkeys(e.id for e in changes.entities)
     nodes.update(dict.fromkeys(a.entity_id for a in changes.aliases))
     for edge in changes.edges:
@@ -66,6 +66,9 @@ def query_existing(transaction: Transaction, scope: Scope, changes: Changes) -> 
     edges = dict.fromkeys(c.edge_id for c in changes.expiries)
     edges.update(dict.fromkeys(e.id for e in changes.edges))
     edges.update(dict.fromkeys(s.edge_id for s in changes.corroborations))
+    if not (nodes or edges):
+        transaction.lock([scope])
+        return iter(())
     active: dict[str, list[str]] = {name: [] for name in TYPE_NAMES.values()}
     for edge in changes.edges:
         if edge.is_active:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from dataclasses import replace
 from itertools import pairwise
 from threading import get_ident
 from typing import Any
@@ -84,6 +85,17 @@ def test_recall_asks_at_most_fourteen_times(neo4j_url: str, store: Neo4jBackend,
 
         recall()  # which reads the index
         assert round_trips.during(recall) <= 14  # one for the trust of the sources, five for the evidence
+
+
+def test_state_of_a_job_is_stored_without_a_look_at_other_rows(store: Neo4jBackend, round_trips: RoundTrips) -> None:
+    """Begin, lock, read and write; the commit isn't counted."""
+
+    def begin_job() -> None:
+        state = replace(store.find_job_state(home(), "upkeep"), episodes=1)
+        store.write(home(), Changes(job_states=(state,)))
+
+    assert round_trips.during(lambda: store.atomic(begin_job)) == 4
+    assert store.find_job_state(home(), "upkeep").episodes == 1
 
 
 def test_passage_is_stored_in_seven(neo4j_url: str, store: Neo4jBackend, round_trips: RoundTrips) -> None:
