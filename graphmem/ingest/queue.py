@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import logging
 import threading
-from asyncio import CancelledError
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import partial
 
-from graphmem.errors import Conflict, ExtractionFailed, ExtractorMisconfigured, GraphMemError, InvalidInput
-from graphmem.ingest.claims import failed_owners, is_gone, live_owner, live_owners, process_prefix
+from graphmem.errors import Conflict, ExtractionFailed, GraphMemError, InvalidInput
+from graphmem.ingest.claims import Claims
 from graphmem.ingest.contradictions import ContradictionCheck
 from graphmem.ingest.entity_matching import SimilarEntities
+from graphmem.ingest.extraction_calls import ExtractionCalls
 from graphmem.ingest.failures import (
     Failure,
     Pause,
@@ -32,11 +32,10 @@ from graphmem.ingest.failures import (
     requeued,
     without_delay,
 )
-from graphmem.ingest.interpretation import InterpretedEpisode, read_extraction
+from graphmem.ingest.interpretation import InterpretedEpisode
 from graphmem.ingest.namesakes import tell_apart
 from graphmem.ingest.note_links import NoteLinks
-from graphmem.ingest.pool import ExtractionPool, ScopeRotation
-from graphmem.ingest.requests import build_requests
+from graphmem.ingest.pool import ExtractionPool
 from graphmem.ingest.write import MergeEntities, Writer, Written
 from graphmem.llm.providers import kind_of
 from graphmem.models import (
@@ -46,23 +45,19 @@ from graphmem.models import (
     EpisodeState,
     ProcessingResult,
     Scope,
-    is_expired,
     utc_now,
 )
 from graphmem.ontology import Ontology
 from graphmem.protocols import (
     Extraction,
-    ExtractionRequest,
     Extractor,
     GraphBackend,
     Redactor,
     concurrency_of,
-    reads_known,
     turns_per_call_of,
 )
 from graphmem.settings import Settings
-from graphmem.telemetry import count, in_span, span
-from graphmem.text import counted
+from graphmem.telemetry import count, in_span
 
 _log = logging.getLogger(__name__)
 
@@ -152,22 +147,25 @@ class ExtractionQueue:
         self._extractor = extractor
         self._ontology = ontology
         self._settings = settings
-        self._reads_known = reads_known(extractor)
+        self._calls = ExtractionCalls(backend, extractor, ontology, settings.context_turns, clock)
         self._contradictions = contradictions
         self._writer = Writer(backend, ontology, redactor, similar, links, merge=merge)
-        self._owners: set[str] = set()
+        self._claims = Claims(
+            backend,
+            settings.claim_seconds,
+            by_process=settings.extraction_order == "scope",
+            on_lost=self._record_lost,
+            clock=clock,
+        )
         self._clock = clock
         self._rule = RetryRule(settings)
         self._rule_lock = threading.Lock()
         self._delayed: set[Scope] = set()  # scopes with an episode delayed by a model failure
-        self._rotation = ScopeRotation()
         self._reserved: Counter[Scope] = Counter()
         concurrency, group = concurrency_of(extractor), turns_per_call_of(extractor)
         self._pool: ExtractionPool[Processed] | None = None
         if concurrency > 1 or group > 1:
             self._pool = ExtractionPool(concurrency, group, settings.extraction_order)
-        self._lost: dict[str, Scope] = {}  # episodes to extract one at a time, as a process ended meanwhile
-        self._trial: str | None = None  # the one of them that is being extracted
         self.on_settled: Callable[[Sequence[str]], None] = _ignore
         self.has_answered = False
 
@@ -204,7 +202,7 @@ class ExtractionQueue:
 
     def notify(self, scopes: Iterable[Scope]) -> None:
         """Schedule scopes in which episodes were stored."""
-        self._rotation.add(scopes)
+        self._claims.schedule(scopes)
         if self._pool is not None:
             self._pool.notify()
 
@@ -219,11 +217,9 @@ class ExtractionQueue:
     ) -> Processed:
         """Claim pending episodes, extract them and write the results.
 
-        When no other episode is pending, claims of terminated processes of this machine and of failed rounds of this
-        process are released and claimed again. Episodes whose extraction a process didn't survive are then extracted
-        one at a time; one that was extracted alone when it ended has failed once more. An episode that can't be
-        extracted or written stays in the queue with its error, without an exception. During a pause nothing is claimed;
-        after it, one episode is tried first.
+        `Claims.claim` tells which episodes are claimed, also after a process ended while it extracted some. An episode
+        that can't be extracted or written stays in the queue with its error, without an exception. During a pause
+        nothing is claimed; after it, one episode is tried first.
 
         Parameters
         ----------
@@ -243,19 +239,13 @@ class ExtractionQueue:
         BackendUnavailable
             If the store is unreachable; the claimed episodes are claimed again once it is back.
         """
-        with live_owner() as owner:  # it is live first: `_release_dead` drops the owners that aren't
-            self._owners.add(owner)
-            try:
-                if self._pool is None:
-                    done = self._batch(owner, limit, scopes, background)
-                    if on_step is not None and done.claimed:
-                        on_step(done)
-                else:
-                    done = self._pooled(self._pool, owner, limit, scopes, on_step, stopping, background)
-            finally:
-                self._trial = None
-        self._owners.discard(owner)  # kept after an exception: a failed round may hold claims
-        return done
+        with self._claims.round() as owner:
+            if self._pool is not None:
+                return self._pooled(self._pool, owner, limit, scopes, on_step, stopping, background)
+            done = self._batch(owner, limit, scopes, background)
+            if on_step is not None and done.claimed:
+                on_step(done)
+            return done
 
     def _pooled(
         self,
@@ -302,11 +292,11 @@ class ExtractionQueue:
             by_scope[episode.scope].append(episode)
         done.scopes = tuple(by_scope)
         since = {scope: self._backend.erasure_token(scope) for scope in by_scope}
-        requests = [request for scope, group in by_scope.items() for request in self._requests(scope, group)]
-        results = iter(self._extracted(requests) if requests else ())
+        requests = [request for scope, group in by_scope.items() for request in self._calls.requests(scope, group)]
+        results = iter(self._calls.results(requests) if requests else ())
         erased = False
         for scope, group in by_scope.items():
-            shown = self._shown([request for request in requests if request.episode.scope == scope])
+            shown = self._calls.shown([request for request in requests if request.episode.scope == scope])
             erased |= bool(self._store(scope, group, [next(results) for _ in group], done, since[scope], shown))
         if erased:  # unwritten episodes are extracted again, without the erased data
             self._backend.release_claims([owner])
@@ -326,12 +316,12 @@ class ExtractionQueue:
             if not waiting:
                 break
             done.claimed = max(done.claimed, len(waiting))
-            requests = self._requests(scope, waiting)
-            results = self._extracted(requests)
-            open_ids = self._store_in_order(waiting, results, done, since, self._shown(requests))
+            requests = self._calls.requests(scope, waiting)
+            results = self._calls.results(requests)
+            open_ids = self._store_in_order(waiting, results, done, since, self._calls.shown(requests))
             if not open_ids:
                 break
-        self._trial = None
+        self._claims.end_trial()
         self.on_settled(done.settled)
         return done
 
@@ -355,74 +345,21 @@ class ExtractionQueue:
             outdated += self._store(scope, part, [result_of[e.id] for e in part], done, since, shown)
         return tuple(outdated)
 
-    def _claim(
-        self, owner: str, limit: int, scopes: Sequence[Scope] | None, full: Collection[Scope] = ()
-    ) -> list[Episode]:
-        """Claim due episodes, unless extraction is paused, of scopes that aren't `full`."""
+    def close(self) -> None:
+        """Release the claims of this queue."""
+        self._claims.release_all()
+
+    def _claim(self, owner: str, limit: int, scopes: Sequence[Scope] | None, full: Collection[Scope]) -> list[Episode]:
+        """Claim due episodes, one if it is to end a pause; see `Claims.claim`."""
         if self._rule.waits(self._clock()):
             return []
-        self._release_lost(self._expired_owners())
-        if self._trial is not None:
-            return []
-        if self._rule.pause is not None:
-            limit = 1
-        claimed = self._claim_lost(owner, scopes, full) or self._claim_due(owner, limit, scopes, full)
-        if not claimed and not full and self._release_dead():
-            claimed = self._claim_lost(owner, scopes, full) or self._claim_due(owner, limit, scopes, full)
-        return claimed
+        return self._claims.claim(owner, limit if self._rule.pause is None else 1, scopes, full)
 
-    def _claim_lost(self, owner: str, scopes: Sequence[Scope] | None, full: Collection[Scope]) -> list[Episode]:
-        """Claim one of the episodes that are extracted one at a time, or one before them in their scopes."""
-        some = [scope for scope in dict.fromkeys(self._lost.values()) if scopes is None or scope in scopes]
-        claimed = self._claim_due(owner, 1, some, full) if some else []
-        if claimed:
-            self._trial = claimed[0].id
-            self._lost.pop(self._trial, None)
-        else:
-            self._lost = {i: scope for i, scope in self._lost.items() if scope not in some or scope in full}
-        return claimed
+    def _record_lost(self, episodes: Sequence[Episode]) -> list[bool]:
+        """Record that processes ended while they extracted episodes; return for each whether it is tried again.
 
-    def _claim_due(
-        self, owner: str, limit: int, scopes: Sequence[Scope] | None, full: Collection[Scope]
-    ) -> list[Episode]:
-        now = self._clock()
-        until = now + timedelta(seconds=self._settings.claim_seconds)
-        own = process_prefix() if self._settings.extraction_order == "scope" else None
-        while scopes is None and (some := self._rotation.next(full)):
-            claimed = self._backend.claim_episodes(owner, now=now, until=until, limit=limit, scopes=some, own=own)
-            self._rotation.record_claim(some, [episode.scope for episode in claimed], all_due=len(claimed) < limit)
-            if claimed:
-                return claimed
-        some = None if scopes is None else [scope for scope in scopes if scope not in full]
-        if full and not some:
-            return []  # the queue of the whole store would give more of them
-        claimed = self._backend.claim_episodes(owner, now=now, until=until, limit=limit, scopes=some, own=own)
-        if scopes is None and len(claimed) == limit:
-            self._rotation.add(episode.scope for episode in claimed)
-        return claimed
-
-    def _release_dead(self) -> bool:
-        """Release claims of terminated processes of this machine and of failed rounds; return whether any was held."""
-        dead = [owner for owner in self._backend.claim_owners(self._clock()) if is_gone(owner)]
-        own = [owner for owner in dead if owner in failed_owners]
-        released = self._backend.release_claims(own) if own else []
-        failed_owners.difference_update(own)
-        self._owners &= live_owners
-        return self._release_lost([owner for owner in dead if owner not in own]) or bool(released)
-
-    def _expired_owners(self) -> list[str]:
-        """Return the owners of other processes whose claims have expired: their process ended, or takes too long."""
-        every = [o for o in self._backend.claim_owners(_LONG_AGO) if o not in live_owners | failed_owners]
-        valid = set(self._backend.claim_owners(self._clock())) if every else set[str]()
-        return [owner for owner in every if owner not in valid]
-
-    def _release_lost(self, lost: Sequence[str]) -> bool:
-        """Release claims of processes that ended during an extraction; return whether any was held.
-
-        If only one episode was being extracted, that counts as a failed attempt. Of several, nobody knows which one
-        was the cause: they are extracted one at a time.
+        If it was only one, that counts as a failed attempt. Of several, nobody knows which one was the cause.
         """
-        episodes = self._backend.release_claims(lost) if lost else []
         now, lost_of = self._clock(), ExtractionFailed(_LOST)
         if len(episodes) == 1:
             results = self._failed([(each, lost_of) for each in episodes])
@@ -431,17 +368,10 @@ class ExtractionQueue:
             first = (ProcessingResult(e.id, error=e.error or error, attempts=max(1, e.attempts)) for e in episodes)
             results = [replace(result, retry_at=now) for result in first]
         for episode, result in zip(episodes, results, strict=True):
-            if result.retry_at is not None:
-                self._lost[episode.id] = episode.scope
             due = replace(result, retry_at=result.retry_at and now)
             if settled := self._backend.atomic(partial(self._write_failures, episode.scope, [due])):
                 self.on_settled(settled)
-        return bool(episodes)
-
-    def close(self) -> None:
-        """Release the claims of this queue."""
-        if owners := list(self._owners):
-            self._backend.release_claims(owners)
+        return [result.retry_at is not None for result in results]
 
     def retry_now(self, scopes: Iterable[Scope]) -> int:
         """Make episodes delayed by an unavailable or misconfigured model due now; return their number."""
@@ -485,13 +415,13 @@ class ExtractionQueue:
         list
             Ids of the episodes that weren't written because of an erasure since their prompt was built.
         """
-        if not self._reads_known:
+        if not self._calls.reads_known:
             results = tell_apart(self._backend, scope, episodes, results)
         readings: list[InterpretedEpisode] = []
         failures: list[tuple[Episode, Exception]] = []
         postponed: list[Episode] = []
         for episode, result in zip(episodes, results, strict=True):
-            read = result if isinstance(result, Exception) else self._read(episode, result, done)
+            read = result if isinstance(result, Exception) else self._calls.read(episode, result, done.written.dropped)
             if isinstance(read, Exception):
                 failures.append((episode, read))
             elif isinstance(result, Extraction) and _ends_by_name(result) and self._is_early(episode, failures):
@@ -566,52 +496,6 @@ class ExtractionQueue:
         failed = tuple(result for result in results if result.episode_id in waiting)
         self._backend.write(scope, Changes(results=failed))
         return [result.episode_id for result in failed if result.retry_at is None]
-
-    def _requests(self, scope: Scope, episodes: Sequence[Episode]) -> list[ExtractionRequest]:
-        ontology = self._ontology if self._reads_known else None
-        return build_requests(self._backend, scope, episodes, self._settings.context_turns, ontology, now=self._clock())
-
-    def _shown(self, requests: Sequence[ExtractionRequest]) -> set[str] | None:
-        """Return the ids of the facts in requests; None for an extractor that doesn't read them."""
-        return {fact.id for request in requests for fact in request.known.facts} if self._reads_known else None
-
-    def _extracted(self, requests: Sequence[ExtractionRequest]) -> Sequence[Extraction | Exception]:
-        """Return the result of each request; an episode that expired while it waited states nothing."""
-        now = self._clock()
-        live = [request for request in requests if not is_expired(request.episode.expires_at, now)]
-        results = iter(self._timed(live) if live else ())
-        return [Extraction() if is_expired(r.episode.expires_at, now) else next(results) for r in requests]
-
-    def _timed(self, requests: Sequence[ExtractionRequest]) -> Sequence[Extraction | Exception]:
-        about = {"graphmem.extractor": self._extractor.name, "graphmem.episodes": len(requests)}
-        with span("graphmem.extract", about, duration="graph_extraction_duration_ms") as one:
-            results = self._extract(requests)
-            one.set({"graphmem.failed": sum(isinstance(result, Exception) for result in results)})
-            return results
-
-    def _extract(self, requests: Sequence[ExtractionRequest]) -> Sequence[Extraction | Exception]:
-        try:
-            results = self._extractor.extract(requests)
-            if len(results) != len(requests):
-                raise ExtractionFailed(f"{counted(len(results), 'result')} for {counted(len(requests), 'episode')}")
-            return results
-        except (Exception, SystemExit, CancelledError) as error:  # noqa: BLE001 - plugins: a broken one must not end the queue
-            if isinstance(error, InvalidInput):
-                return [ExtractorMisconfigured(str(error))] * len(requests)
-            if isinstance(error, Exception) and kind_of(error) != "episode":
-                return [error] * len(requests)
-            _log.warning("extractor %s failed: %s", self._extractor.name, error)
-            if len(requests) > 1 and not isinstance(error, ExtractionFailed):
-                return [
-                    result for request in requests for result in self._extract([request])
-                ]  # one of the texts may be the cause
-            return [ExtractionFailed(f"{self._extractor.name}: {error!r}")] * len(requests)
-
-    def _read(self, episode: Episode, extraction: Extraction, done: Processed) -> InterpretedEpisode | Exception:
-        try:
-            return read_extraction(episode, extraction, self._ontology, done.written.dropped)
-        except Exception as error:  # noqa: BLE001 - extractors are plugins, and what they return isn't validated
-            return ExtractionFailed(f"{self._extractor.name} returned an unreadable result: {error}")
 
     def _write(
         self,

@@ -340,7 +340,7 @@ def test_an_error_of_one_episode_in_the_write_is_a_failure_of_that_episode(
         found = InterpretedEpisode(episode, (), ())
         return replace(found, statements=(None,)) if FAILS in episode.text else found  # pyright: ignore[reportArgumentType]
 
-    monkeypatch.setattr("graphmem.ingest.queue.read_extraction", read)
+    monkeypatch.setattr("graphmem.ingest.extraction_calls.read_extraction", read)
     memory = open_memory(store_url, extractor=Returns(Extraction()), **FAST)
     memory.remember(f"this {FAILS}")
     memory.remember(GOOD)
