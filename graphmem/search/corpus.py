@@ -228,13 +228,15 @@ class Corpus:
         self.months.extend(np.array([months(unit.date) for unit in units]))
 
     def _add_vectors(self, units: Sequence[Unit], vectors: Iterable[UnitVectors]) -> None:
-        for unit, (stored, pieces) in zip(units, vectors, strict=True):
-            found = stored if len(stored) else np.zeros((1, self.dimension), np.float32)
-            self._sentence_begin.extend(np.array([len(self.sentences)]))
-            self.episode_vectors.extend(found[:1])
-            if self._keeps_sentences:
-                self.sentences.extend(found[1:] if len(found) > 1 else found)
-            self.pieces.add(unit.pieces, pieces)
+        none = np.zeros((1, self.dimension), np.float32)
+        stored, pieces = zip(*((found if len(found) else none, compact) for found, compact in vectors), strict=True)
+        self.episode_vectors.extend(np.concatenate([found[:1] for found in stored]))
+        if self._keeps_sentences:
+            sentences = [found[1:] if len(found) > 1 else found for found in stored]
+            lengths = np.array([len(found) for found in sentences])
+            self._sentence_begin.extend(len(self.sentences) + np.cumsum(lengths) - lengths)
+            self.sentences.extend(np.concatenate(sentences))
+        self.pieces.extend((unit.pieces for unit in units), pieces)
 
     def add_names(self) -> None:
         """Add the names of the episodes that `extend` added since the last call.

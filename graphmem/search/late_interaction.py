@@ -9,7 +9,8 @@ discount, in a neighbor in the same session.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +42,7 @@ class TokenIndex:
     def __init__(self, sessions: Sessions, dimension: int) -> None:
         width = piece_width(dimension)
         self._sessions = sessions
-        self._frequency: dict[str, int] = {}
+        self._frequency: Counter[str] = Counter()
         self._rows: GrowingArray[np.int8] = GrowingArray(np.int8, width)
         self._begin: GrowingArray[np.int64] = GrowingArray(np.int64)
         self._count: GrowingArray[np.int64] = GrowingArray(np.int64)
@@ -53,13 +54,14 @@ class TokenIndex:
         """Size of the vectors in memory in bytes."""
         return self._rows.nbytes + self._stated.nbytes
 
-    def add(self, pieces: frozenset[str], vectors: NDArray[np.int8]) -> None:
-        """Add an episode: all its pieces, and the stored vectors of its content pieces, shape (m, width)."""
-        for piece in pieces:
-            self._frequency[piece] = self._frequency.get(piece, 0) + 1
-        self._begin.extend(np.array([len(self._rows)]))
-        self._count.extend(np.array([len(vectors)]))
-        self._rows.extend(vectors)
+    def extend(self, pieces: Iterable[frozenset[str]], vectors: Sequence[NDArray[np.int8]]) -> None:
+        """Add episodes: all pieces of each, and the stored vectors of its content pieces, shape (m, width)."""
+        for each in pieces:
+            self._frequency.update(each)
+        counts = np.array([len(each) for each in vectors], np.int64)
+        self._begin.extend(len(self._rows) + np.cumsum(counts) - counts)
+        self._count.extend(counts)
+        self._rows.extend(np.concatenate(vectors))
 
     def state(self, position: int, vectors: NDArray[np.int8]) -> None:
         """Add the stored vectors of a fact that an episode states, shape (m, width)."""
@@ -114,7 +116,7 @@ class TokenIndex:
         return matches, place
 
     def _rarity(self, piece: str) -> float:
-        n, having = len(self._count), self._frequency.get(piece, 0)
+        n, having = len(self._count), self._frequency[piece]
         return math.log(1 + (n - having + 0.5) / (having + 0.5))
 
 

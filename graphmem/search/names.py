@@ -116,34 +116,33 @@ class Titles:
 
     def __init__(self) -> None:
         self._all: set[str] = set()
-        self._begins: set[str] = set()
-        self._lengths: dict[str, list[int]] = {}
-        """The first two words of names → the word counts of these names, descending."""
+        self._lengths: defaultdict[str, dict[str, list[int]]] = defaultdict(dict)
+        """First word of names → second word → the word counts of these names, descending."""
 
     def add(self, titles: Iterable[str]) -> list[str]:
         """Add the sufficiently specific titles (`is_specific`); return the new ones, each once."""
         fresh = [title for title in dict.fromkeys(titles) if is_specific(title) and title not in self._all]
         self._all.update(fresh)
         for words in map(str.split, fresh):
-            self._begins.add(words[0])
-            lengths = self._lengths.setdefault(" ".join(words[:2]), [])
-            if 1 < len(words) <= LONGEST and len(words) not in lengths:
-                lengths.append(len(words))
-                lengths.sort(reverse=True)
+            after = self._lengths[words[0]]
+            if 1 < len(words) <= LONGEST:
+                lengths = {*after.get(words[1], ()), len(words)}
+                after[words[1]] = sorted(lengths, reverse=True)
         return fresh
 
     def find(self, text: str) -> list[str]:
         """Return the titles in a text: leftmost longest matches, no overlaps, each once."""
-        words, found, begin = plain(text).split(), dict[str, None](), 0
-        while begin < len(words):
-            title = self._longest_at(words, begin) if words[begin] in self._begins else None
+        words, found, end = plain(text).split() if self._all else [], dict[str, None](), 0
+        for begin in [place for place, word in enumerate(words) if word in self._lengths]:
+            title = self._longest_at(words, begin) if begin >= end else None
             if title is not None:
                 found[title] = None
-            begin += 1 if title is None else title.count(" ") + 1
+                end = begin + title.count(" ") + 1
         return list(found)
 
     def _longest_at(self, words: Sequence[str], begin: int) -> str | None:
-        for length in self._lengths.get(" ".join(words[begin : begin + 2]), ()):
+        after = self._lengths[words[begin]]
+        for length in after.get(words[begin + 1], ()) if begin + 1 < len(words) else ():
             run = " ".join(words[begin : begin + length])
             if run in self._all:
                 return run
@@ -169,6 +168,8 @@ class Names:
         self._names: list[list[int]] = []
         self._upper: Counter[str] = Counter()
         self._lower: Counter[str] = Counter()
+        self._uncounted: list[str] = []
+        """Texts whose words `is_proper` counts when it is called."""
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -203,11 +204,12 @@ class Names:
         assert self._vectors is not None
         fresh: defaultdict[str, list[int]] = defaultdict(list)
         for number in range(first, len(self.texts)):
-            words = {word[:_STEM] for word in self.texts[number].split()}
-            for word in words - STOP_WORDS or words:
+            words = list(dict.fromkeys(word[:_STEM] for word in self.texts[number].split()))
+            for word in [word for word in words if word not in STOP_WORDS] or words:
                 fresh[word].append(number)
         rows = self._vectors.rows
-        pairs: list[Int64s] = []
+        ones: list[Int64s] = []
+        found: list[Int64s] = []
         weights: list[Float32s] = []
         for word, new in fresh.items():
             known = self._by_word[word]
@@ -220,11 +222,11 @@ class Names:
                     continue  # most words occur in one name only
                 cosines = rows[some].astype(np.float32) @ rows[others].astype(np.float32).T
                 i, j = np.nonzero(cosines >= SAME)
-                pairs.append(np.stack([some[i], others[j]]))
+                ones.append(some[i])
+                found.append(others[j])
                 weights.append(cosines[i, j])
-        if pairs:
-            ones, others = np.concatenate(pairs, axis=1)
-            self._join(ones, others, np.concatenate(weights))
+        if ones:
+            self._join(np.concatenate(ones), np.concatenate(found), np.concatenate(weights))
 
     def _join(self, ones: Int64s, others: Int64s, cosines: Float32s) -> None:
         """Add pairs of synonyms with at least one new name; duplicates and pairs of a name with itself are dropped."""
@@ -238,16 +240,16 @@ class Names:
 
     def extend(self, episodes: Sequence[tuple[Sequence[str], str, str]]) -> None:
         """Add episodes: the names in them (already learned), the title as a name ("" for none), and the text."""
-        for names, title, _ in episodes:
-            position = len(self._names)
-            self._names.append([])
-            for name in names:
-                self.attach(position, name)
+        first = len(self._names)
+        for position, (names, title, text) in enumerate(episodes, first):
+            numbers = list(dict.fromkeys(self._number[name] for name in names))
+            self._names.append(numbers)
+            for number in numbers:
+                self._episodes[number].append(position)
             if title:
                 self.titled[title].append(position)
-        inside = Counter(chain.from_iterable(_WORD_INSIDE.findall(text) for _, _, text in episodes))
-        for word, count in inside.items():
-            (self._upper if word[0].isupper() else self._lower)[word.lower()] += count
+            self._uncounted.append(text)
+        np.add.at(self._degree.rows, np.fromiter(chain(*self._names[first:]), np.int64), 1)
 
     def attach(self, position: int, name: str) -> None:
         """Add a name to an episode."""
@@ -259,6 +261,10 @@ class Names:
 
     def is_proper(self, word: str) -> bool:
         """Return whether the episodes mostly capitalize a word within sentences."""
+        inside = Counter(chain.from_iterable(map(_WORD_INSIDE.findall, self._uncounted)))
+        self._uncounted.clear()
+        for each, count in inside.items():
+            (self._upper if each[0].isupper() else self._lower)[each.lower()] += count
         return self._upper[word] > self._lower[word]
 
     def of_episode(self, position: int) -> list[int]:

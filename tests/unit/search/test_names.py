@@ -77,3 +77,13 @@ def test_names_alike_are_those_near_each_other_that_share_a_word() -> None:
     assert synonyms == [set(np.flatnonzero(row >= SAME).tolist()) for row in cosines]
     degrees = np.where(cosines >= SAME, cosines, 0).sum(axis=1)
     assert names.degrees(np.arange(60)).tolist() == pytest.approx(degrees.tolist(), abs=1e-5)
+
+
+def test_a_degree_counts_each_episode_once() -> None:
+    names = Names()
+    names.learn(["ann lee", "oslo"], None)
+    for added in ([(["ann lee", "oslo", "ann lee"], "", "")], [], [(["oslo"], "oslo", "")], []):
+        names.extend(added)
+
+    assert names.degrees(np.arange(2)).tolist() == [1, 2]
+    assert [names.episodes(number) for number in range(2)] == [[0], [0, 1]]
