@@ -143,11 +143,12 @@ def find_known(
     Names: those in the texts and of the speakers, then entities that share words with the texts, except dates, then
     those of the facts that have other names, at most `MOST_NAMES`; not what is only the target of facts and has no told
     type.
-    Facts: those of these names and dates that hold when the first of the episodes occurred and were told until then;
-    states that ended in the month before, as planned; events to come, of the last month, or of the last year if they
-    share a rare word with the texts. Those that share rare words come first, then the newest plans, up to half of the
-    places, which are often carried out, moved or canceled, and single-valued relations; at most `MOST_FACTS`, with up
-    to a quarter for single-valued relations of the speakers. None that only expired episodes state.
+    Facts: those of these names and dates, and for passages of a document the newest of the scope, that hold when the
+    first of the episodes occurred and were told until then; states that ended in the month before, as planned; events
+    to come, of the last month, or of the last year if they share a rare word with the texts. Those that share rare
+    words come first, then the newest plans, up to half of the places, which are often carried out, moved or canceled,
+    and single-valued relations; at most `MOST_FACTS`, with up to a quarter for single-valued relations of the speakers.
+    None that only expired episodes state.
     """
     told = [request.episode.searchable_text for request in requests]
     context = [turn.text for turn in requests[0].context]
@@ -243,7 +244,7 @@ def _known_facts(
     ontology: Ontology,
 ) -> list[Edge]:
     at = requests[0].episode.occurred_at
-    found = _candidates(backend, scope, names, ontology)
+    found = _candidates(backend, scope, names, ontology, of_scope=requests[0].episode.source == "document")
     # if they are extracted again, what they told first isn't known, and what they ended holds
     read = {request.episode.id for request in requests}
     told_before = (edge for edge in found if read.isdisjoint(edge.episode_ids[:1]))
@@ -281,16 +282,18 @@ def _told_at(edge: Edge) -> float:
 
 
 def _candidates(
-    backend: GraphBackend, scope: Scope, names: Sequence[EntityHit], ontology: Ontology
+    backend: GraphBackend, scope: Scope, names: Sequence[EntityHit], ontology: Ontology, *, of_scope: bool
 ) -> Collection[Edge]:
     """Return the newest facts of some names; where these have more, also those that newer facts of a hub displace.
 
-    These are the facts of the names with the fewest, and those of single-valued relations.
+    These are the facts of the names with the fewest, and those of single-valued relations. With `of_scope`, the newest
+    facts of the scope are added: documents say "the house" or "we" of what all of them are about.
     """
     ids = tuple(hit.entity.id for hit in names)
     newest = _newest(backend, scope, EdgeQuery(touching=ids, kinds=STATED_KINDS, versions="all"))
+    added = _newest(backend, scope, EdgeQuery(kinds=STATED_KINDS, versions="all")) if of_scope else ()
     if len(newest) < _CANDIDATES:
-        return newest
+        return {edge.id: edge for edge in (*newest, *added)}.values()
     by_degree = sorted(names, key=lambda hit: hit.degree)
     so_far = accumulate(hit.degree for hit in by_degree)
     few = tuple(hit.entity.id for hit, facts in zip(by_degree, so_far, strict=True) if facts < _CANDIDATES)
@@ -301,7 +304,7 @@ def _candidates(
     )
     asked = (query for query in queries if query.slots or query.touching)
     further = (edge for query in asked for edge in _newest(backend, scope, query))
-    return {edge.id: edge for edge in (*newest, *further)}.values()
+    return {edge.id: edge for edge in (*newest, *further, *added)}.values()
 
 
 def _newest(backend: GraphBackend, scope: Scope, query: EdgeQuery) -> Sequence[Edge]:

@@ -197,6 +197,17 @@ def test_a_first_name_at_the_end_of_a_long_text_is_known(backend: GraphBackend) 
     assert [name.name for name in request.known.names] == ["Maya Lind"]
 
 
+@pytest.mark.parametrize(
+    ("source", "shown"), [("document", ["chess", "Acme", "Globex"]), ("message", ["chess", "Acme"])]
+)
+def test_a_document_is_shown_facts_of_what_it_does_not_name(
+    backend: GraphBackend, source: Literal["document", "message"], shown: list[str]
+) -> None:
+    page = episode("Sam Okafor has given up chess.", None, source=source, title="Club")
+    [request] = build_requests(backend, SCOPE, [page], 4, DEFAULT_ONTOLOGY, now=utc_now())
+    assert [known.target for known in request.known.facts] == shown
+
+
 def test_a_text_that_only_its_file_dates_is_shown_as_saved_then(backend: GraphBackend) -> None:
     model = scripted({"facts": []})
     page = episode("Ann Lee is chair.", None, source="document", title="Who", metadata={"undated": True})
