@@ -86,7 +86,7 @@ class Parts:
             self.similar,
             self.links,
             merge=lambda scope, gone, kept: merge_entities(
-                self.backend, scope, [gone], kept, self.ontology, method="llm"
+                self.backend, scope, [gone], kept, self.ontology, method="text"
             ),
             clock=self.clock,
         )

@@ -15,7 +15,7 @@ from graphmem.models.communities import Community, Membership
 from graphmem.models.index import IndexEntry, RecallTrace
 from graphmem.models.rows import Alias, Edge, EdgeEnd, Entity, Mention, Scope
 
-MergeMethod = Literal["vectors", "llm", "manual"]
+MergeMethod = Literal["vectors", "llm", "text", "manual"]
 Cosine = Annotated[float, Field(ge=-1.0, le=1.0, allow_inf_nan=False)]
 
 
@@ -65,7 +65,8 @@ class Merge(Model):
     merged
         The row that was removed. If a new name became an alias during ingestion, the row it would have become.
     method, score
-        What decided the merge: vectors, an LLM, or a person; and the cosine of the two if one was computed.
+        What decided the merge: vectors, an LLM that was asked, a text that tells both names, or a person; and the
+        cosine of the two if one was computed.
     at
         Time of the merge.
     aliases

@@ -367,11 +367,10 @@ def _united(kept: Entity, gone: Entity) -> Entity:
 def without_merge(now: Entity, merge: Merge, later: Sequence[Merge]) -> tuple[Entity, list[Merge]]:
     """Return the kept entity, and later merges into it, without the effect of a merge. Later changes stay."""
     merged, unmerged = _united(merge.kept, merge.merged), merge.kept
-    counted = merge.merged.access_count if merge.method == "manual" else 0
 
     def without(row: Entity) -> Entity:
         back = {name: getattr(unmerged, name) for name in _UNITED if getattr(row, name) == getattr(merged, name)}
-        return row.changed(**back, access_count=max(0, row.access_count - counted))
+        return row.changed(**back, access_count=max(0, row.access_count - merge.merged.access_count))
 
     rewritten: list[Merge] = []
     for other in later:

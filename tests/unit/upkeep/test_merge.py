@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from graphmem import GraphMemory
 from graphmem.errors import InvalidInput, NotFound
-from graphmem.models import Alias, Changes, Edge, EdgeType, Entity, Mention, Merge, Scope
+from graphmem.models import Alias, Changes, Edge, EdgeType, Entity, Mention, Merge, MergeMethod, Scope
 from graphmem.protocols import ExtractedEdge, Extraction, ExtractionRequest, GraphBackend
 from graphmem.registry import open_backend
 from graphmem.testing.base import Contents, contents, everything, in_threads
@@ -133,7 +133,8 @@ def test_a_name_that_was_merged_into_another_type_stays_merged(tmp_path: Path) -
         assert {fact.target for fact in memory.facts("Acme")} == {"Rust", "Go", "Zig"}
 
 
-def test_undoing_a_merge_restores_every_row(store: GraphBackend) -> None:
+@pytest.mark.parametrize("method", ["manual", "text"])
+def test_undoing_a_merge_restores_every_row(store: GraphBackend, method: MergeMethod) -> None:
     put_episodes(store, 1, 2, 3)
     put_graph(
         store,
@@ -145,13 +146,13 @@ def test_undoing_a_merge_restores_every_row(store: GraphBackend) -> None:
     store.write(
         home(),
         Changes(
-            entities=(entity(2, summary="says", confidence=0.5, first_seen_at=day(-5), last_seen_at=day(9)),),
+            entities=(entity(2, summary="says", access_count=3, first_seen_at=day(-5), last_seen_at=day(9)),),
             aliases=(Alias(alias="number two", entity_type="person", entity_id=entity_id(2)),),
             mentions=(mention(1, 1), mention(2, 1), mention(2, 2)),
         ),
     )
     before = contents(store, home())
-    [made] = merge_entities(store, home(), ["number two"], "Entity 1")
+    [made] = merge_entities(store, home(), ["number two"], "Entity 1", method=method)
     done = unmerge(store, home(), made.id)
     after = contents(store, home())
     assert rows(after) == rows(before)
