@@ -12,10 +12,21 @@ from datetime import datetime
 from typing import Protocol
 
 from graphmem.ingest.interpretation import EntityMention
-from graphmem.models import Alias, Entity, IndexEntry, Merge, MergeMethod, Properties, Removal, Scope, new_id
-from graphmem.protocols import EntityStore
-from graphmem.text.names import is_description, may_be_same
-from graphmem.text.normalize import canonical, query_words
+from graphmem.models import (
+    Alias,
+    Entity,
+    IndexEntry,
+    Merge,
+    MergeMethod,
+    MergeQuery,
+    Properties,
+    Removal,
+    Scope,
+    new_id,
+)
+from graphmem.protocols import EntityStore, GraphBackend
+from graphmem.text.names import is_description, may_be_same, short_forms
+from graphmem.text.normalize import canonical, split_words
 from graphmem.trust import ASSISTANT, USER
 
 DECLARED_TYPE = "declared_type"
@@ -67,7 +78,7 @@ class Resolver:
 
     def __init__(
         self,
-        store: EntityStore,
+        store: GraphBackend,
         scope: Scope,
         mentions: Iterable[EntityMention],
         now: datetime,
@@ -85,7 +96,7 @@ class Resolver:
         self._new: set[str] = set()
         self._aliases: list[Alias] = []
         self._merges: list[Merge] = []
-        self._same: dict[str, str] = {}
+        self._called_same: list[tuple[Entity, Entity]] = []
         self._outdated: dict[tuple[str, str], None] = {}
         self._usual: dict[str, str] = {}
         self._stated: dict[tuple[str, str], None] = {}
@@ -117,10 +128,18 @@ class Resolver:
         """Merges of new names into known entities by embedding or judge."""
         return tuple(self._merges)
 
-    @property
-    def same(self) -> Mapping[str, str]:
-        """Ids of known entities that the write says to be another known one → the id of that one, to merge into."""
-        return self._same
+    def same(self) -> dict[str, str]:
+        """Return the known entities that the write says to be another known one: id to merge → id to merge into.
+
+        Those whose name may also be of a third entity stay, and those that somebody has parted (`unmerge`). Each entity
+        is merged at most once, so that the order doesn't matter.
+        """
+        found: dict[str, str] = {}
+        for short, long in self._called_same:
+            is_free = short.id not in (*found, *found.values()) and long.id not in found
+            if is_free and not self._has_namesake(short, long) and not self._is_parted(short, long):
+                found[short.id] = long.id
+        return found
 
     @property
     def removals(self) -> tuple[Removal, ...]:
@@ -218,21 +237,30 @@ class Resolver:
             self._aliases.append(Alias(alias=alias, entity_type=entity.entity_type, entity_id=entity.id))
             return
         other = by_type.get(entity.entity_type)
-        if other is not None and alias == canonical(other.name) and self._is_same(other, entity):
+        if other is not None and alias == canonical(other.name) and self._may_be_same(other, entity):
             short, long = sorted((other, entity), key=lambda each: (len(each.name.split()), len(each.name)))
-            self._same.setdefault(short.id, long.id)
+            self._called_same.append((short, long))
 
-    def _is_same(self, one: Entity, other: Entity) -> bool:
-        """Return whether two known entities that a text calls the same may be, and no third one is meant."""
-        kind = one.entity_type
-        if one.id == other.id or not self._new.isdisjoint((one.id, other.id)) or not self._types_vary:
-            return False
-        if not may_be_same(one.name, other.name, kind):
-            return False
-        short = min(one.name, other.name, key=len)
-        hits = self._store.search_entities([self._scope], words=query_words(short, short=True), phrases=(), limit=20)
-        others = (hit.entity for hit in hits if hit.entity.id not in (one.id, other.id))
-        return not any(e.entity_type == kind and may_be_same(short, e.name, kind) for e in others)
+    def _may_be_same(self, one: Entity, other: Entity) -> bool:
+        """Return whether two entities that a text calls the same were known before, and may be."""
+        known = one.id != other.id and self._new.isdisjoint((one.id, other.id)) and self._types_vary
+        return known and may_be_same(one.name, other.name, one.entity_type)
+
+    def _has_namesake(self, short: Entity, long: Entity) -> bool:
+        """Return whether the shorter one of two names may be that of a third entity; if that can't be told, it may."""
+        words = split_words(short.name)
+        prefixes = {form for word in words for form in (word, *short_forms(word))}
+        if short.name.isupper() and prefixes.isdisjoint(split_words(long.name)):
+            prefixes.add(words[0][0])  # "KPO": names that begin with K
+        hits = self._store.search_entities([self._scope], words=sorted(prefixes), phrases=(), limit=_MOST_NAMESAKES)
+        others = (*(hit.entity for hit in hits), *self._touched.values())
+        others = [e for e in others if e.id not in (short.id, long.id) and e.entity_type == short.entity_type]
+        return len(hits) == _MOST_NAMESAKES or any(may_be_same(short.name, e.name, e.entity_type) for e in others)
+
+    def _is_parted(self, one: Entity, other: Entity) -> bool:
+        """Return whether somebody has undone a merge of two entities."""
+        merges = self._store.all_merges([self._scope], MergeQuery(entity_ids=(one.id,), undone=True))
+        return any(m.undone_at is not None and {m.kept_id, m.merged.id} == {one.id, other.id} for m in merges)
 
     def known_since(self, entity: Entity, at: datetime) -> None:
         """Move `first_seen_at` of an entity back to a time at which a fact about it held."""
@@ -363,6 +391,8 @@ _CONFUSABLE = frozenset(
 )
 
 _RENAMED = frozenset({"organization", "project", "tool"})
+
+_MOST_NAMESAKES = 100  # entities that are compared with a name; one that begins more names isn't merged
 
 
 def _casing(name: str) -> int:

@@ -230,10 +230,11 @@ class Writer:
             ),
             known,
         )
-        if self._merge is not None:
-            for gone, kept in resolver.same.items():
-                self._merge(scope, gone, kept)
         _count_rows(written, resolver, ledger)
+        if self._merge is not None:
+            for gone, kept in resolver.same().items():
+                self._merge(scope, gone, kept)
+                written.merged += 1
         return written
 
     def _store_episodes(
