@@ -193,8 +193,8 @@ class Turn(_Item):
     has_injection_flags
         True if a detector of the caller flagged the text: it is stored but not extracted.
     trust
-        ``trusted``, ``external`` or ``untrusted``; by default ``external`` for outputs of tools, else ``trusted``.
-        Untrusted text is stored but not extracted, and not quoted by `context`.
+        ``trusted``, ``external`` or ``untrusted``; by default ``external`` for outputs of tools and for mails read from
+        files, else ``trusted``. Untrusted text is stored but not extracted, and not quoted by `context`.
     expires_at, expires_in
         When the turn expires, or after which time: a `timedelta`, seconds, or a text such as ``12h`` or ``30d``. From
         then on nothing of it is returned, and it is erased as by `GraphMemory.forget`.

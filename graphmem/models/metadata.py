@@ -42,5 +42,5 @@ _MAIL = ("subject", "to", "file")
 
 
 def is_mail(metadata: Mapping[str, object]) -> bool:
-    """Return whether metadata are those of a mail read from a file: its subject, its receivers and the file."""
+    """Return whether metadata are those of a mail read from a file: with a subject and receivers, which may be ""."""
     return all(key in metadata for key in _MAIL)

@@ -98,7 +98,6 @@ def _turn(message: Message, source: Source, line: int) -> Turn:
     senders, receivers = _names(message, "From"), _names(message, "To")
     number = _ID.search(stated["Message-ID"])
     thread = _ID.search(_header(message, "References")) or _ID.search(_header(message, "In-Reply-To")) or number
-    metadata = {"subject": subject, "to": ", ".join(receivers)[:500], "file": source.name, "line": line}
     return Turn(
         text=text.strip() or (subject if not attachments else ""),
         speaker=senders[0] if senders else None,
@@ -106,7 +105,7 @@ def _turn(message: Message, source: Source, line: int) -> Turn:
         occurred_at=_date(stated["Date"]) or source.dated(),
         external_id=number[0].strip("<>") if number else source.id_from(stated["Date"], subject, body),
         attachments=tuple(attachments),
-        metadata={name: value for name, value in metadata.items() if value != ""},
+        metadata={"subject": subject, "to": ", ".join(receivers)[:500], "file": source.name, "line": line},
     )
 
 

@@ -339,6 +339,15 @@ def test_the_trust_of_files_is_that_of_what_states_none(
     assert [trust_of(episode) for episode in stored_in(memory)] == levels
 
 
+@pytest.mark.parametrize(
+    "head", ["To: ann@example.org\nSubject: Hi", "To: ann@example.org", "Subject: Hi", "Bcc: a@b.org"]
+)
+def test_a_mail_is_external_whatever_its_head_lacks(memory: GraphMemory, tmp_path: Path, head: str) -> None:
+    (tmp_path / "a.eml").write_text(f"From: Eve <eve@example.org>\n{head}\n\nAnn left Acme.")
+    memory.ingest(tmp_path)
+    assert [trust_of(episode) for episode in stored_in(memory)] == ["external"]
+
+
 def test_columns_and_formats_of_files_are_told(memory: GraphMemory, tmp_path: Path) -> None:
     (tmp_path / "talk.data").write_text("Utterance,Who\nHello,Maya\n")
     memory.ingest(tmp_path / "talk.data", file_format="csv", columns={"text": "Utterance", "speaker": "Who"})
