@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from graphmem.text.date_patterns import WEEKDAYS
@@ -14,11 +14,21 @@ HEAD_LINES = 12
 
 _MOST_WORDS = 3  # of a part beside the name of who wrote a text: "Ann Lee, accounts, 3 May 2025"
 _LONGEST = 300  # characters of such a line
-_LABELS = frozenset({"date", "status"})  # at the beginning: "Date: 3 May 2025", but not "New opening date"
+_OF_OTHERS = re.compile(r"[#|>]|[-*+•]\s")
+"""Begin of a title, which tells what a text is about, and of a table, list or quotation, which have dates of others."""
+_DAYS = frozenset(form for day in WEEKDAYS for form in (day, day[:3]))
+_LABELS = frozenset({"date", "status"})
+_OF_TEXTS = _LABELS | frozenset(
+    "article document draft edition file issue last list minutes note of page publication report revision text the "
+    "this update version".split()
+)
+"""Words of a label: "Status of this page: 3 May 2025", "Draft of 3 May 2025", but not "Date of birth"."""
 _MARKERS = frozenset("compiled created dated edited issued modified printed published revised updated".split())
-_BESIDE_MARKERS = frozenset("at by last of on was".split())
+_NOT_YET = frozenset("be never next not to will".split())
+_PASSIVE = frozenset("been is was were".split())
 _BESIDE_AUTHORS = frozenset("and by draft edition for of prepared revision the version with written".split())
 _SENTENCE = re.compile(r"[^.;|]*(?:[.;|](?!\s|$)[^.;|]*)*")
+_PARTS = re.compile(r",|\s[-–—]\s")
 _WORDS = re.compile(r"[^\W_][\w'’-]*")
 _YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 
@@ -26,11 +36,12 @@ _YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 def date_of(lines: Iterable[str], reference: datetime) -> datetime | None:
     """Return the day on which a text says that it was written, in the zone of a reference; None without one.
 
-    It follows a word such as "updated", or stands alone or after names at the end of a sentence: "Oslo, 3 May 2025".
+    It follows a word such as "updated" or "Date:", or stands alone or behind names at the end of a sentence: "Oslo,
+    3 May 2025". A day of something else doesn't count: "born 3 May 1962", "the law was revised on 3 May 1999".
     """
     for line in lines:
-        if line.lstrip().startswith("#") or len(line) > _LONGEST:
-            continue  # a heading tells what the text is about
+        if len(line) > _LONGEST or _OF_OTHERS.match(line.lstrip()):
+            continue
         for sentence in _SENTENCE.findall(line):
             if (span := _dateline(sentence, reference)) is not None:
                 return span.begin
@@ -44,19 +55,37 @@ def _dateline(sentence: str, reference: datetime) -> DateSpan | None:
     spans = find_dates(sentence, reference)
     if len(spans) != 1 or spans[0].grain != "day" or _YEAR.search(spans[0].text) is None:
         return None
-    before = sentence[: spans[0].start]
-    said = [word for word in _words(before) if word.lower() not in WEEKDAYS]
-    marker = next((word for word in reversed(said) if word.lower() not in _BESIDE_MARKERS), "").lower()
-    begins_with = said[0].lower() if said else ""
-    if marker in _MARKERS or begins_with in _LABELS or [word.lower() for word in said[-2:]] == ["as", "of"]:
-        return spans[0]
-    if ":" in before or _words(sentence[spans[0].end :]):
-        return None
-    parts = [words for part in before.split(",") if (words := [w for w in _words(part) if w.lower() not in WEEKDAYS])]
+    before, after = sentence[: spans[0].start], sentence[spans[0].end :]
+    is_own = _is_marked(_words(before.lower())) or _is_labelled(before) or (not _words(after) and _is_signed(before))
+    return spans[0] if is_own else None
+
+
+def _is_marked(said: Sequence[str]) -> bool:
+    """Return whether a date follows a word such as "updated" or "as of", which isn't said of something else."""
+    if said[-2:] == ["as", "of"]:
+        return len(said) <= _MOST_WORDS + 2  # "Prices as of", but not "She left the company as of"
+    *subject, marker = said[:-1] if said[-1:] in (["on"], ["at"]) else said or [""]
+    is_other = bool(_PASSIVE.intersection(subject)) and {"this", "page"}.isdisjoint(subject)
+    return marker in _MARKERS and _NOT_YET.isdisjoint(subject) and not is_other
+
+
+def _is_labelled(before: str) -> bool:
+    label, colon, rest = before.lower().rpartition(":")
+    words = set(_words(label))
+    return bool(colon) and not _words(rest) and bool(words & _LABELS) and words <= _OF_TEXTS
+
+
+def _is_signed(before: str) -> bool:
+    """Return whether a date stands alone, behind a label, or after a name and a comma: "Ann Lee, accounts, "."""
+    *parts, last = map(_words, _PARTS.split(before))
+    if ":" in before or not _OF_TEXTS.issuperset(map(str.lower, last)):
+        return False
+    parts = [words for words in parts if words]
     named = [all(not word[0].islower() or word in _BESIDE_AUTHORS for word in words) for words in parts]
     is_short = all(is_name or len(words) <= _MOST_WORDS for is_name, words in zip(named, parts, strict=True))
-    return spans[0] if is_short and (any(named) or not parts) else None
+    return is_short and (any(named) or not parts)
 
 
 def _words(text: str) -> list[str]:
-    return _WORDS.findall(text)
+    """Return the words of a text without days of the week."""
+    return [word for word in _WORDS.findall(text) if word.lower() not in _DAYS]
