@@ -132,8 +132,7 @@ class Source:
         if found := self._day_in_name():
             self.dated_by = "name"
             return found
-        now = self.modified_at or datetime.now(self.zone or UTC)
-        if (found := date_of(head, now)) is not None and not self._is_late(found):
+        if (found := date_of(head, self._latest)) is not None and not self._is_late(found):
             self.dated_by = "text"
             return found
         self.dated_by = None if self.modified_at is None else "modification time"
@@ -149,12 +148,16 @@ class Source:
         found = _time_of(days.pop(), self.zone) if len(days) == 1 else None
         if found is None and not days and (span := self._date_in_words(name)) is not None:
             begin, last = span.begin, span.until - timedelta(days=1)
-            found = last if self.modified_at is None else max(begin, min(last, self.modified_at))
+            found = max(begin, min(last, self._latest))
         return None if found is None or self._is_late(found) else found
 
+    @property
+    def _latest(self) -> datetime:
+        """Time until which its text may have been written: its modification, or the present for standard input."""
+        return self.modified_at or datetime.now(self.zone or UTC)
+
     def _is_late(self, day: datetime) -> bool:
-        """Return whether a day is after the modification of the file."""
-        return self.modified_at is not None and day > self.modified_at + timedelta(days=1)
+        return day > self._latest + timedelta(days=1)
 
     def _date_in_words(self, name: str) -> DateSpan | None:
         """Return the only day or month with a year that a file name has, in words or as 2025-10; else None."""
@@ -163,7 +166,7 @@ class Source:
         words = re.sub(r"[._-]", " ", words)
         if len(_MONTH.findall(words)) != 1:
             return None
-        spans = find_dates(words, self.modified_at or datetime.now(self.zone or UTC))
+        spans = find_dates(words, self._latest)
         found = [span for span in spans if span.grain in ("day", "month") and any(map(str.isalpha, span.text))]
         return found[0] if len(found) == 1 and _YEAR.search(found[0].text) else None
 

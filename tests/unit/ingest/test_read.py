@@ -583,6 +583,14 @@ def test_a_text_in_another_encoding_is_no_binary_file(tmp_path: Path) -> None:
         assert source.format == "eml"
 
 
+@pytest.mark.parametrize(("year", "by"), [(2025, "text"), (2999, None)])
+def test_standard_input_is_not_dated_by_a_day_to_come(year: int, by: str | None) -> None:
+    refused: list[Refused] = []
+    with open_source("-", stdin=io.BytesIO(f"Updated 4 March {year}\n".encode()), form="text") as source:
+        [item] = read_items(source, refused.append)
+    assert (item.occurred_at is None, source.dated_by) == (by is None, by)
+
+
 def test_standard_input_is_read_from_the_stream_that_is_given() -> None:
     refused: list[Refused] = []
 
