@@ -157,7 +157,8 @@ def find_known(
     phrases = dict.fromkeys((*said_by, *(p for piece in _pieces(texts) for p in query_phrases(piece, _PHRASE))))
     # "Jonas" may have been stored before Jonas Weber spoke
     words = dict.fromkeys(word for piece in (*speakers, *_pieces(told)) for word in query_words(piece))
-    capitalized = {low for text in (*speakers, *told) for word in _WORD.findall(text) if (low := word.lower()) != word}
+    names = (word for text in (*speakers, *told) for word in _WORD.findall(text) if word != word.lower())
+    capitalized = set(split_words(" ".join(names)))
     names_first = sorted(words, key=lambda word: word not in capitalized)
     hits = backend.search_entities([scope], words=names_first[:_WORDS], phrases=list(phrases), limit=_HITS)
     in_texts = {word for text in (*texts, *speakers) for word in split_words(text)}
