@@ -35,15 +35,19 @@ _DAYS = re.compile(  # "from 3 to 10 May"
 _COLUMN = re.compile(r"(?<=\S)(?:\t|[^\S\n]{3})")
 """Space before a column of a table or signature."""
 _WRAPPED = re.compile(
-    r"(?:(?<=\s)[a-z]\S{0,40}(?<=[^\n]{50}[^\s.!?:;])\n(?=\w)|(?<=[^\n]{50}[^\s.!?:;])\n(?=[a-z(]))(?!wrote\b)"
+    r"(?:(?<=\s)[a-z]\S{0,40}(?<=[^\n]{50}[^\s.!?:;])\n(?=\w)|(?<=[^\n]{50}[^\s.!?:;])\n(?=[a-z(]))"
+    r"(?!wrote\b|\d{1,3}[.)]\s)"
 )
-"""End of a long line whose sentence continues in the next one; not between capitals, as of a list or a signature."""
+"""End of a long line whose sentence continues in the next one; not between capitals, as of a signature, or items."""
 _CODE_LINE = re.compile(
-    r"^(?:[^\n]*[{}][^\S\n]*|[^\n=(.]*[=(.][^\n]*;[^\S\n]*|[^\S\n]*(?:\[[A-Z]{3,8}\]|import |//|[$%#] )[^\n]*)$",
+    r"^(?:[^\n]*[{}][^\S\n]*|(?=[^\n]*;[^\S\n]*$)[^\n]*?(?:=|\w\(|\w\w\.\w\w)[^\n]*|"
+    r"[^\S\n]*(?:import \S{1,99}[^\S\n]*|(?:\[[A-Z]{3,8}\]|//|[$%#] )[^\n]*))$",
     re.MULTILINE,
 )
-_WORD = re.compile(r"(?<!\S)\S{1,64} at [a-z\d.-]{1,64}\.[a-z]{2,6}\b\)?|\S+")
-_IN_CODE = re.compile(r"[=\\@]|::|->|\(\)|\w_\w|\w\w\.\w{2,99}\.[A-Za-z]{2}|^[~.]{0,2}/\w|/[^/]{1,99}/|\w{40}| at ")
+_WORD = re.compile(r"(?<!\S)(?P<user>\S{1,64}) at [a-z\d.-]{1,64}\.[a-z]{2,6}\b\)?|\S+")
+_IN_CODE = re.compile(
+    r"[=\\@]|::|->|\(\)|\w_\w|\w\w\.\w{2,99}\.[A-Za-z]{2}|^[~.]{0,2}/\w|/[^/\d][^/]{0,98}/|\w{40}| at "
+)
 """Signs of code, paths and addresses in a word."""
 _AMPERSAND = re.compile(rf"(?P<firm>{FIRM.pattern})|(?<!\s)\s+&\s+")
 _PLAIN = tuple(words.SPELLED.values())
@@ -277,7 +281,13 @@ def prose(
 
 def _without_code(text: str) -> str:
     """Return a text without code, paths and addresses: "org.apache.maven", "/usr/bin", "anna at example.org"."""
-    return _WORD.sub(lambda word: "" if _IN_CODE.search(word[0]) else word[0], _CODE_LINE.sub("", text))
+
+    def prose_of(word: re.Match[str]) -> str:
+        user = word["user"] or ""
+        is_said = user in STOP_WORDS or is_word(user)  # "works at booking.com"
+        return "" if _IN_CODE.search(word[0]) and not is_said else word[0]
+
+    return _WORD.sub(prose_of, _CODE_LINE.sub("", text))
 
 
 def _lines(text: str) -> Iterator[str]:

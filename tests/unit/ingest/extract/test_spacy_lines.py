@@ -110,6 +110,20 @@ def test_a_line_that_continues_is_no_sentence_of_its_own(text: str, sentences: s
         ("Ask him (anna.berg at mail.example.org) about it.", "Ask him about it."),
         ("[ERROR] Build of Maven failed\nimport net.imglib2.Cursor\nCursor c = img.cursor();\nIt broke", "It broke."),
         ("Anna works at Booking.com; she moved.", "Anna works at Booking.com; she moved."),
+        ("Anna works at booking.com, Tom is at acme.com.", "Anna works at booking.com, Tom is at acme.com."),
+        ("I moved to Oslo on 2024/05/03 with Tom.", "I moved to Oslo on 2024/05/03 with Tom."),
+        (
+            "Anna works at Acme Corp. She leads the design (since May);\nTom moved to Rome.",
+            "Anna works at Acme Corp. She leads the design (since May);. Tom moved to Rome.",
+        ),
+        (
+            "We pay the fees that they ask for at the border, and the\nimport duties for Acme Corp.",
+            "We pay the fees that they ask for at the border, and the import duties for Acme Corp.",
+        ),
+        (
+            "Here are the two main things that I want to talk about soon\n1. Anna moves the office\n2. Tom left",
+            "Here are the two main things that I want to talk about soon. Anna moves the office. Tom left.",
+        ),
     ],
 )
 def test_mails_have_wrapped_lines_columns_and_code(text: str, sentences: str) -> None:
