@@ -64,7 +64,7 @@ def _is_marked(said: Sequence[str]) -> bool:
     """Return whether a date follows a word such as "updated" or "as of", which isn't said of something else."""
     if said[-2:] == ["as", "of"]:
         return len(said) <= _MOST_WORDS + 2  # "Prices as of", but not "She left the company as of"
-    *subject, marker = said[:-1] if said[-1:] in (["on"], ["at"]) else said or [""]
+    *subject, marker = (said[:-1] if said[-1:] in (["on"], ["at"]) else said) or [""]
     is_other = bool(_PASSIVE.intersection(subject)) and {"this", "page"}.isdisjoint(subject)
     return marker in _MARKERS and _NOT_YET.isdisjoint(subject) and not is_other
 

@@ -482,6 +482,7 @@ MODIFIED = datetime(2026, 5, 1, 12, tzinfo=UTC)
         ("a.txt", "Draft of 3 March 2025", None, "2025-03-03T00:00Z", "text"),
         ("a.txt", "Ann Lee, born 3 May 1962.", None, None, "modification time"),
         ("a.txt", "Born 3 May 1982", None, None, "modification time"),
+        ("a.txt", "On 3 March 2025", None, None, "modification time"),
         ("a.txt", "Date of birth: 3 May 1982", None, None, "modification time"),
         ("a.txt", "Status: retired since 3 May 2019", None, None, "modification time"),
         ("a.txt", "Contract with Acme, signed 3 May 2019.", None, None, "modification time"),
