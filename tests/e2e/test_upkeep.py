@@ -424,7 +424,7 @@ def test_names_that_may_be_of_somebody_else_stay_two(
     store_url: str, open_memory: OpenMemory, third: str, said: str
 ) -> None:
     people = "Gerd Thomsen | leads | design", "Gerd | works | 60 %"
-    assert told(open_memory, store_url, *people, *third.splitlines(), said).admin.merges() == []
+    assert told(open_memory, store_url, *people, third, said).admin.merges() == []
 
 
 def test_each_of_two_names_that_are_both_given_as_the_other_is_merged_once(
