@@ -14,8 +14,8 @@ HEAD_LINES = 12
 
 _MOST_WORDS = 3  # of a part beside the name of who wrote a text: "Ann Lee, accounts, 3 May 2025"
 _LONGEST = 300  # characters of such a line
-_OF_OTHERS = re.compile(r"[#|>]|[-*+•]\s")
-"""Begin of a title, which tells what a text is about, and of a table, list or quotation, which have dates of others."""
+_OF_OTHERS = re.compile("[#>]")  # a title, which tells what a text is about, or a quotation
+_LISTED = re.compile(r"\||[-*+•]\s")  # an item or a row, whose only date is rather that of something else
 _DAYS = frozenset(form for day in WEEKDAYS for form in (day, day[:3]))
 _LABELS = frozenset({"date", "status"})
 _OF_TEXTS = _LABELS | frozenset(
@@ -40,15 +40,17 @@ def date_of(lines: Iterable[str], reference: datetime) -> datetime | None:
     3 May 2025". A day of something else doesn't count: "born 3 May 1962", "the law was revised on 3 May 1999".
     """
     for line in lines:
-        if len(line) > _LONGEST or _OF_OTHERS.match(line.lstrip()):
+        bare = line.lstrip()
+        if len(line) > _LONGEST or _OF_OTHERS.match(bare):
             continue
+        is_listed = _LISTED.match(bare) is not None
         for sentence in _SENTENCE.findall(line):
-            if (span := _dateline(sentence, reference)) is not None:
+            if (span := _dateline(sentence, reference, may_be_signed=not is_listed)) is not None:
                 return span.begin
     return None
 
 
-def _dateline(sentence: str, reference: datetime) -> DateSpan | None:
+def _dateline(sentence: str, reference: datetime, *, may_be_signed: bool) -> DateSpan | None:
     """Return the only day that a sentence names, if it is that of the text."""
     if _YEAR.search(sentence) is None:
         return None
@@ -56,8 +58,8 @@ def _dateline(sentence: str, reference: datetime) -> DateSpan | None:
     if len(spans) != 1 or spans[0].grain != "day" or _YEAR.search(spans[0].text) is None:
         return None
     before, after = sentence[: spans[0].start], sentence[spans[0].end :]
-    is_own = _is_marked(_words(before.lower())) or _is_labelled(before) or (not _words(after) and _is_signed(before))
-    return spans[0] if is_own else None
+    is_signed = may_be_signed and not _words(after) and _is_signed(before)
+    return spans[0] if is_signed or _is_labelled(before) or _is_marked(_words(before.lower())) else None
 
 
 def _is_marked(said: Sequence[str]) -> bool:

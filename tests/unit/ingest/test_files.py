@@ -493,6 +493,7 @@ MODIFIED = datetime(2026, 5, 1, 12, tzinfo=UTC)
         ("a.txt", "She left the company as of 3 March 2025.", None, None, "modification time"),
         ("a.txt", "Ann Lee (3 May 1982)", None, None, "modification time"),
         ("a.md", "| Ann | since |\n|---|---|\n| Lee | 3 May 2019 |", None, None, "modification time"),
+        ("a.md", "- Ann Lee, 3 March 2019\n- Last edited: 3 March 2025", None, "2025-03-03T00:00Z", "text"),
         ("a.md", "> Oslo, 3 March 2025\n\nHi", None, None, "modification time"),
     ],
 )
