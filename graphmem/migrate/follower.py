@@ -31,12 +31,13 @@ from graphmem.models import Scope
 from graphmem.protocols import GraphBackend
 
 _PENDING = 1000  # batches of a scope that are kept; more are joined in pairs
-_AT_ONCE = 2000  # rows of a scope that are transferred together, if they are of several transactions
+_AT_ONCE = 3000  # rows of a scope that are transferred together, if they are of several transactions
 _SMALL = 5000  # episodes and entities of a scope that a process copies by itself
 _PATIENCE = 15.0  # seconds after which changes that nobody transfers are repaired
 _POLL_COPY = 0.25  # polling interval of a copy, and of changes of another process that come first, in seconds
 _POLL_LATE = 5.0  # interval in seconds at which changes of other processes are checked
-_GATHER, _REST, _LONGEST_REST = 0.1, 4, 2.0  # seconds to gather changes: at least, times the last run, and at most
+_GATHER, _REST, _LONGEST_REST = 2.5, 6, 4.0  # seconds to gather changes: at least, times the last run, and at most
+_PAUSE = 0.25  # seconds without a change after which nobody waits for more
 _READS = 100  # shadow reads that wait
 
 _Followed = Literal["done", "waits for others", "waits for a copy"]
@@ -83,9 +84,9 @@ class _FailedRepair:
 
 
 class _GatheringJob(BackgroundJob):
-    """A job that gathers changes between its runs, as a large transaction costs little more than a small one.
+    """A job that gathers changes while callers go on, as a large transaction costs little more than a small one.
 
-    It doesn't wait for callers to pause: a cutover waits for it.
+    It waits for them to pause for some seconds at most.
     """
 
     def __init__(self, name: str, job: Callable[[], float | None]) -> None:
@@ -102,7 +103,10 @@ class _GatheringJob(BackgroundJob):
         return super().stop(timeout)
 
     def _wait_for_quiet(self, duration: float) -> None:
-        self._hurries.wait(min(max(_GATHER, _REST * duration), _LONGEST_REST))
+        latest = time.monotonic() + min(max(_GATHER, _REST * duration), _LONGEST_REST)
+        while (left := min(latest, self._woken_at + _PAUSE) - time.monotonic()) > 0:
+            if self._hurries.wait(left):
+                return
 
 
 class Follower:

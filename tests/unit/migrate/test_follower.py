@@ -14,7 +14,7 @@ import pytest
 from graphmem.background import BackgroundJob
 from graphmem.errors import BackendUnavailable, InvalidInput, SchemaTooNew, StoreFull, StoreMoved
 from graphmem.migrate.backend import DualWriteBackend, following_backend
-from graphmem.migrate.follower import Follower
+from graphmem.migrate.follower import Follower, _GatheringJob  # pyright: ignore[reportPrivateUsage]
 from graphmem.migrate.service import Migration
 from graphmem.migrate.tokens import SHADOW, is_equal, put_token, repair_token
 from graphmem.migrate.verify import differences_of, verify
@@ -844,3 +844,22 @@ def test_a_scope_that_begins_during_a_cutover_is_no_error(here: World, monkeypat
     monkeypatch.setattr(here.migration, "scopes", growing)
     here.migration.advance("cutover")
     assert here.migration.target.get_entities([new], [entity_id(9)])
+
+
+@pytest.mark.parametrize(("pause", "hurries"), [(60.0, True), (0.01, False)])
+def test_changes_are_gathered_until_callers_pause_or_a_cutover_waits(
+    monkeypatch: pytest.MonkeyPatch, pause: float, *, hurries: bool
+) -> None:
+    ran = threading.Event()
+    monkeypatch.setattr("graphmem.migrate.follower._PAUSE", pause)
+    monkeypatch.setattr("graphmem.migrate.follower._GATHER", 60.0)
+    monkeypatch.setattr("graphmem.migrate.follower._LONGEST_REST", 60.0)
+    job = _GatheringJob("test", ran.set)
+    job.wake()
+    try:
+        if hurries:
+            assert not ran.wait(0.1)
+            job.hurry()
+        assert ran.wait(30)
+    finally:
+        assert job.stop(30)
